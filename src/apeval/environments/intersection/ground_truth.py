@@ -1,0 +1,152 @@
+"""Ground truths of the intersections: data files with their provenance, how they are made, and
+how they are checked.
+
+``python -m apeval.environments.intersection.ground_truth`` recomputes the files of this package.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from apeval.environments.intersection.geometry import PRESETS, Geometry
+from apeval.problem.truth import Truth
+
+COMMAND = "python -m apeval.environments.intersection.ground_truth"
+MC_EPISODES, IS_EPISODES = 20_000_000, 200_000
+TYPICAL_VARIATION = 0.25
+"""Coefficient of variation of an episode under the zero-variance adversary, rounded up."""
+
+
+def stored(name: str) -> dict[str, Any]:
+    """The data file of int-v0, int-v1 or int-multi."""
+    text = files(__package__).joinpath("truths", f"{name}.json").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+def as_truth(data: Mapping[str, Any]) -> Truth:
+    """A data file as a `Truth`."""
+    provenance = {k: v for k, v in data.items() if k not in ("value", "standard_error", "method")}
+    return Truth(data["value"], data["standard_error"], data["method"], provenance)
+
+
+def truth(g: Geometry) -> Truth:
+    """From the data file for a preset, else by dynamic programming (10 s to minutes)."""
+    for name, preset in PRESETS.items():
+        if g == preset:
+            return as_truth(stored(name))
+    from apeval.environments.intersection.dp import Grid, solve
+
+    fine, coarse = solve(g), solve(g, Grid(u=160, v=40))
+    error = abs(fine.v0 - coarse.v0)
+    return Truth(
+        fine.v0,
+        error,
+        "dynamic programming",
+        {"geometry": g.as_dict(), "error_is": "difference of two grids, 240×60 and 160×40"},
+    )
+
+
+def compute(name: str, seed: int = 10_000) -> dict[str, Any]:
+    """Everything a data file holds: the recursion on two grids, and sampling on the twin."""
+    from apeval.environments.intersection.dp import Grid, solve
+    from apeval.environments.intersection.sampling import importance_sampling, monte_carlo
+
+    g = PRESETS[name]
+    lines, width = (5, 1.0) if g.d_E == 3 else (6, 0.5)
+    coarse, fine = (solve(g, Grid(u, v, lines, width)) for u, v in ((320, 80), (480, 120)))
+    checks = {"importance sampling": importance_sampling(fine, IS_EPISODES, seed)}
+    if g.d_E == 3:
+        checks["Monte Carlo"] = monte_carlo(g, MC_EPISODES, seed + 1)
+    return {
+        "problem": name,
+        "value": fine.v0,
+        "standard_error": abs(fine.v0 - coarse.v0),
+        "method": "dynamic programming",
+        "error_is": "difference of the two grids",
+        "grids": {"480x120": fine.v0, "320x80": coarse.v0},
+        "sampling": {
+            method: {
+                "value": s.value,
+                "standard_error": s.standard_error,
+                "episodes": s.episodes,
+                "failure_rate": s.failure_rate,
+            }
+            for method, s in checks.items()
+        },
+        "seed": seed,
+        "geometry": g.as_dict(),
+        "date": datetime.date.today().isoformat(),
+        "command": COMMAND,
+    }
+
+
+def verify_truth(name: str, full: bool = False, seed: int = 20_000) -> dict[str, Any]:
+    """Recompute by sampling with fresh seeds, to 5 % or (`full`) to the stated error, and compare
+    at 3 standard errors.
+
+    int-v0: plain Monte Carlo. int-v1: importance sampling, whose weights are exact whatever the
+    adversary is. int-multi: Monte Carlo on highway-env.
+    """
+    data = stored(name)
+    stated = as_truth(data)
+    target = stated.standard_error / stated.value if full else 0.05
+    if name == "int-multi":
+        from apeval.environments.intersection.multi import monte_carlo as multi_monte_carlo
+
+        method, s = "Monte Carlo on highway-env", multi_monte_carlo(_enough(stated, target), seed)
+    else:
+        from apeval.environments.intersection import sampling
+        from apeval.environments.intersection.dp import solve
+
+        g = PRESETS[name]
+        if g.d_E == 3:
+            method = "Monte Carlo on the twin"
+            s = sampling.monte_carlo(g, _enough(stated, target), seed)
+        else:
+            method = "importance sampling on the twin"
+            n = max(2_000, int((TYPICAL_VARIATION / target) ** 2) + 1)
+            s = sampling.importance_sampling(solve(g), n, seed)
+    sigma = (s.standard_error**2 + stated.standard_error**2) ** 0.5
+    distance = abs(s.value - stated.value) / sigma
+    return {
+        "problem": name,
+        "stated": stated.value,
+        "stated_error": stated.standard_error,
+        "method": method,
+        "value": s.value,
+        "standard_error": s.standard_error,
+        "relative_error": s.relative_error,
+        "episodes": s.episodes,
+        "seed": seed,
+        "distance_in_standard_errors": distance,
+        "agrees": distance <= 3.0,
+    }
+
+
+def _enough(stated: Truth, target: float) -> int:
+    """Episodes for which Monte Carlo has this relative standard error."""
+    return int((1.0 - stated.value) / stated.value / target**2) + 1
+
+
+def main() -> None:
+    """Recompute the data files."""
+    folder = Path(str(files(__package__).joinpath("truths")))
+    for name in PRESETS:
+        data = compute(name)
+        (folder / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        print(name, data["value"], data["sampling"])  # noqa: T201
+    from apeval.environments.intersection.multi import compute as compute_multi
+
+    data = compute_multi()
+    (folder / "int-multi.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    print("int-multi", data["value"])  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The failure probability from a frozen sample: estimate, standard error, interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from apeval.estimate.binomial import clopper_pearson
+from apeval.estimate.sample import Sample
+from apeval.problem.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """v̂(s0) = mean of weight × failure, with its interval at `confidence`."""
+
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    confidence: float
+    ess: float
+    """Effective sample size of the failures, (Σw)²/Σw²."""
+    unresolved_mass: float
+    """Nominal probability of episodes whose outcome is unknown."""
+
+
+def estimate(sample: Sample, confidence: float) -> Estimate:
+    """The trajectory-weight estimate. Unresolved episodes widen the interval: the lower end
+    takes all of them as survived, the upper end as failed, the estimate as survived."""
+    w = sample.weights
+    mean, error = stratified(sample, w * sample.failed)
+    lo, hi = _interval(sample, sample.failed, confidence)
+    if sample.unresolved.any():
+        _, hi = _interval(sample, sample.failed | sample.unresolved, confidence)
+    unresolved_mass, _ = stratified(sample, w * sample.unresolved)
+    return Estimate(
+        value=mean,
+        standard_error=error,
+        interval=(lo, hi),
+        confidence=confidence,
+        ess=effective_size(w[sample.failed]),
+        unresolved_mass=unresolved_mass,
+    )
+
+
+def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
+    """Mean of the values (≥ 0) and its standard error; components are strata of fixed size.
+
+    Within a stratum the values are a hit or a zero, times the size of a hit. The share of hits
+    enters the variance by the rule of succession, (k + 1)/(m + 2): a proposal that always hit in
+    m episodes may still miss once in about m, and an interval that says otherwise is too short.
+    """
+    variance = 0.0
+    for j, m in enumerate(sample.counts):
+        hits = values[(sample.component == j) & (values > 0.0)]
+        k = len(hits)
+        if k == 0:
+            continue
+        p = (k + 1.0) / (m + 2.0)
+        size = float(hits.mean())
+        spread = float(hits.var(ddof=1)) if k > 1 else size**2
+        variance += (m / sample.n) ** 2 * (p * spread + p * (1.0 - p) * size**2) / m
+    return float(values.mean()), float(np.sqrt(variance))
+
+
+def effective_size(w: FloatArray) -> float:
+    """(Σw)²/Σw², 0 for no weight.
+
+    >>> effective_size(np.ones(5))
+    5.0
+    """
+    total = float(w.sum())
+    return 0.0 if total <= 0.0 else total**2 / float((w * w).sum())
+
+
+def _interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, float]:
+    if sample.unweighted:
+        return clopper_pearson(int(hit.sum()), sample.n, confidence)
+    w = sample.weights
+    mean, error = stratified(sample, w * hit)
+    if mean <= 0.0:
+        return 0.0, _bound_without_failures(sample, confidence)
+    return _log_t(mean, error, effective_size(w[hit]), confidence)
+
+
+def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[float, float]:
+    """Student's interval for log v: a sum of positive skewed weights is nearer log-normal than
+    normal, and its variance is known only as well as the effective sample size allows."""
+    half = float(student.ppf(0.5 + confidence / 2, max(ess - 1.0, 1.0))) * error / mean
+    return mean * float(np.exp(-half)), min(1.0, mean * float(np.exp(min(half, 700.0))))
+
+
+def _bound_without_failures(sample: Sample, confidence: float) -> float:
+    """No failure seen: the nominal component alone is a Monte Carlo run with none."""
+    nominal = [
+        int(n_j)
+        for j, n_j in enumerate(sample.counts)
+        if n_j and np.array_equal(sample.log_q[:, j], sample.log_p)
+    ]
+    return clopper_pearson(0, nominal[0], confidence)[1] if nominal else 1.0

@@ -1,0 +1,70 @@
+"""The frozen stage's episodes, reduced to what an estimate needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from apeval.problem.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Sample:
+    """n episodes from a trajectory-level mixture of M frozen adversaries."""
+
+    component: IntArray
+    """Which adversary drew each episode, (n,)."""
+    log_p: FloatArray
+    """log p(τ), the nominal density, (n,)."""
+    log_q: FloatArray
+    """log q_j(τ) under every component, (n, M)."""
+    kind: IntArray
+    """0, or the kind of failure, (n,)."""
+    unresolved: BoolArray
+    length: IntArray
+    margin: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of episodes; those with weight zero count."""
+        return len(self.kind)
+
+    @property
+    def failed(self) -> BoolArray:
+        """Whether each episode failed."""
+        return np.asarray(self.kind > 0)
+
+    @property
+    def counts(self) -> IntArray:
+        """Episodes per component, (M,)."""
+        return np.bincount(self.component, minlength=self.log_q.shape[1])
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """log of p(τ) / Σ_j (n_j/n) q_j(τ): with the actual counts the mean of weight ×
+        indicator is unbiased, although episodes are allotted to components and not drawn."""
+        with np.errstate(divide="ignore"):
+            log_share = np.log(self.counts / self.n)
+        q = np.asarray(logsumexp(self.log_q + log_share, axis=1))
+        log_w: FloatArray = self.log_p - q
+        return log_w
+
+    @property
+    def weights(self) -> FloatArray:
+        """Likelihood ratios; bounded by n/n_j where component j is nominal."""
+        w: FloatArray = np.exp(self.log_weights)
+        return w
+
+    @property
+    def unweighted(self) -> bool:
+        """Plain Monte Carlo: one component, and it is the nominal."""
+        return self.log_q.shape[1] == 1 and bool(np.array_equal(self.log_p, self.log_q[:, 0]))
+
+
+def join(samples: Sequence[Sample]) -> Sample:
+    """Several samples from the same mixture as one."""
+    names = "component log_p log_q kind unresolved length margin".split()
+    return Sample(**{k: np.concatenate([getattr(s, k) for s in samples]) for k in names})

@@ -1,0 +1,1 @@
+"""Adversaries and value models: what a method knows, and how it learns."""

@@ -1,0 +1,71 @@
+"""What both forms of tabular APE share: the budget, the curve and the warnings."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from apeval.learn.ape_tabular.config import ApeTabularConfig
+from apeval.learn.method import Learner
+from apeval.problem.problem import Problem
+from apeval.simulate.simulation import Simulation
+
+CURVE_POINTS = 200
+_ROUNDS = 50  # progress is shown this often while learning
+
+
+class TabularLearner(Learner):
+    """Runs whole episodes until the stopping rule holds or the learning budget is spent."""
+
+    def __init__(self, problem: Problem, config: ApeTabularConfig) -> None:
+        self.problem, self.config = problem, config
+        self.steps = 0
+        self.episodes = 0
+        self.stopped = False
+        self.failures_by_kind = [0] * (len(problem.kinds) + 1)
+        self._curve: list[tuple[int, float]] = []
+        self.curve_every = 1
+
+    @abstractmethod
+    def run_round(
+        self, simulation: Simulation, limit: int, episodes: int, round_ends: int
+    ) -> None:
+        """Episodes until `round_ends` steps, the learning budget (`limit` steps, `episodes`) is
+        spent, or the stopping rule holds. An episode at the limit is cut."""
+
+    @abstractmethod
+    def value(self) -> float:
+        """The learned v(s0)."""
+
+    def advance(self, simulation: Simulation) -> bool:
+        """One round of episodes."""
+        budget = simulation.budget.share(self.config.learn_share)
+        limit = budget.steps if budget.steps is not None else 10**15
+        episodes = budget.episodes if budget.episodes is not None else 10**15
+        if self.config.learn_share == 0.0:
+            return False
+        self.curve_every = max(1, min(limit, episodes) // CURVE_POINTS)
+        round_ends = simulation.steps + max(1, limit // _ROUNDS if budget.steps else 1_000)
+        self.run_round(simulation, limit, episodes, round_ends)
+        self.episodes = simulation.episodes
+        return not (self.stopped or self.steps >= limit or simulation.episodes >= episodes)
+
+    def nominal_parts(self) -> list[float]:
+        """How much of π_E,gt is mixed into each decision of the two planned adversaries."""
+        length = self.steps / max(1, self.episodes)
+        return [min(1.0, part / max(1.0, length)) for part in (self.config.caution, self.config.care)]
+
+    def note_curve(self, v_0: float) -> None:
+        """Keep v(s0) at about 200 points along the way."""
+        if self.steps % self.curve_every == 0:
+            self._curve.append((self.steps, v_0))
+
+    def curve(self) -> list[tuple[int, float]]:
+        return self._curve
+
+    def warnings(self) -> list[str]:
+        if sum(self.failures_by_kind) == 0 and self.steps:
+            return [
+                f"learning saw no failure in {self.steps:,} decisions, so the adversary learned "
+                "nothing: raise the budget, or v_init (optimism makes it explore)"
+            ]
+        return []

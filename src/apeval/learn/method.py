@@ -1,0 +1,89 @@
+"""What every method is: a config, and a learner that ends in a frozen proposal."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from apeval.errors import unknown
+from apeval.problem.problem import Problem
+from apeval.simulate.adversary import Mixture
+from apeval.simulate.simulation import Simulation
+
+
+class Learner(ABC):
+    """One method at work on one problem. It learns within its share of the budget, then gives
+    the frozen proposal that the estimate is drawn from."""
+
+    @abstractmethod
+    def advance(self, simulation: Simulation) -> bool:
+        """Learn a little more; False when learning is over."""
+
+    @abstractmethod
+    def proposal(self) -> Mixture:
+        """The frozen proposal."""
+
+    def value(self) -> float | None:
+        """The learned v(s0), where the method learns one."""
+        return None
+
+    def curve(self) -> list[tuple[int, float]]:
+        """(steps, learned v(s0)) along the way."""
+        return []
+
+    def warnings(self) -> list[str]:
+        """What went wrong while learning, in plain words, each with a remedy."""
+        return []
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered method."""
+
+    name: str
+    description: str
+    config: type[Any]
+    """A frozen dataclass: the method's settings with their defaults and meanings."""
+    start: Callable[[Problem, Any], Learner]
+    suits: Callable[[Problem], str | None]
+    """Why the method cannot treat a problem, or None where it can."""
+
+
+_METHODS: dict[str, Method] = {}
+L = TypeVar("L", bound=Callable[[Problem, Any], Learner])
+
+
+def method(
+    name: str,
+    *,
+    description: str,
+    config: type[Any],
+    suits: Callable[[Problem], str | None] = lambda problem: None,
+) -> Callable[[L], L]:
+    """Register a learner's class or factory as a method."""
+
+    def decorate(start: L) -> L:
+        _METHODS[name] = Method(name, description, config, start, suits)
+        return start
+
+    return decorate
+
+
+def methods() -> dict[str, Method]:
+    """All registered methods, by name: one module or package each beside this file."""
+    package = importlib.import_module("apeval.learn")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return dict(sorted(_METHODS.items()))
+
+
+def find_method(name: str) -> Method:
+    """A method by name."""
+    known = methods()
+    if name not in known:
+        raise unknown("method", name, known)
+    return known[name]

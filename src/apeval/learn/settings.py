@@ -1,0 +1,81 @@
+"""A method's settings: documented dataclass fields, set by name from text or values."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from apeval.errors import ApevalError, unknown
+
+
+def setting(default: Any, help: str, **limits: Any) -> Any:
+    """A config field: its default, its meaning, and its limits (`low`, `high`, `choices`)."""
+    return dataclasses.field(default=default, metadata={"help": help, **limits})
+
+
+def build(config: type[Any], values: Mapping[str, Any]) -> Any:
+    """A config from named values; text is converted to the field's type and limits are checked."""
+    fields = {f.name: f for f in dataclasses.fields(config)}
+    hints = typing.get_type_hints(config)
+    for name in values:
+        if name not in fields:
+            if not fields:
+                raise ApevalError(f"this method has no settings (got '{name}')")
+            raise unknown("setting", name, fields)
+    converted = {name: convert(name, hints[name], v) for name, v in values.items()}
+    for name, value in converted.items():
+        _check_limits(name, value, fields[name].metadata)
+    return config(**converted)
+
+
+def convert(name: str, kind: Any, value: Any) -> Any:
+    """A value, possibly text from the command line, as the annotated type.
+
+    >>> convert("delta", float, "1e-2"), convert("window", int, "2e3"), convert("on", bool, "yes")
+    (0.01, 2000, True)
+    """
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        options = typing.get_args(kind)
+        if type(None) in options and (value is None or str(value).lower() == "none"):
+            return None
+        kind = next(k for k in options if k is not type(None))
+    try:
+        if kind is bool:
+            return _to_bool(value)
+        if kind is int:
+            number = float(value)
+            if number != int(number):
+                raise ValueError
+            return int(number)
+        if kind is float:
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[kind]
+        raise ApevalError(f"setting {name} must be {wanted}; got {value!r}") from None
+    return str(value)
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError
+
+
+def _check_limits(name: str, value: Any, limits: Mapping[str, Any]) -> None:
+    choices = limits.get("choices")
+    if choices is not None and value not in choices:
+        raise unknown(f"value of {name}", str(value), choices)
+    low, high = limits.get("low"), limits.get("high")
+    if value is None or (low is None and high is None):
+        return
+    inside = (low is None or value >= low) and (high is None or value <= high)
+    if not inside:
+        raise ApevalError(f"setting {name} must lie in [{low}, {high}]; got {value}")

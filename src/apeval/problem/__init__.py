@@ -1,0 +1,1 @@
+"""What is evaluated: environment, agent policy, nominal disturbance, failure event."""

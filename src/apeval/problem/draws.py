@@ -1,0 +1,109 @@
+"""Random numbers addressed by (seed, episode, decision, purpose), not by order of use.
+
+Every episode owns its streams, so a result depends neither on how episodes are grouped
+into batches nor on which worker ran them, and any episode can be replayed alone.
+Philox4x32-10 (Salmon et al., 2011) is a pure function of a counter and a key, hence
+vectorises over episodes; NumPy's own Philox is one sequential object per stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from apeval.problem.types import FloatArray, IntArray
+
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_LOW32, _32, _6, _26 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(6), np.uint64(26)
+_HALF, _TO_UNIT = 0.5, 2.0**-52
+
+#: What a stream is for. Each purpose has its own numbers in the same episode.
+DYNAMICS, AGENT, NATURE, MIXTURE = 0, 1, 2, 3
+
+
+def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    """Ten rounds of Philox4x32 on uint64 arrays (or scalars, compiled) that hold 32-bit words."""
+    for _ in range(10):
+        p0 = _M0 * c0
+        p1 = _M1 * c2
+        c0, c1, c2, c3 = (p1 >> _32) ^ c1 ^ k0, p1 & _LOW32, (p0 >> _32) ^ c3 ^ k1, p0 & _LOW32
+        k0 = (k0 + _W0) & _LOW32
+        k1 = (k1 + _W1) & _LOW32
+    return c0, c1, c2, c3
+
+
+def to_unit(high: Any, low: Any) -> Any:
+    """Two 32-bit words to a double in the open interval (0, 1), 52 bits deep."""
+    return (((high >> _6) << _26) + (low >> _6) + _HALF) * _TO_UNIT
+
+
+def make_key(seed: int, *path: int) -> IntArray:
+    """The Philox key of a run: two 32-bit words from a seed and a path of stage numbers."""
+    words = np.random.SeedSequence(entropy=seed, spawn_key=path).generate_state(2, np.uint32)
+    return words.astype(np.uint64)
+
+
+class Draws:
+    """The random numbers of a batch of episodes at one decision.
+
+    A simulator uses `uniform`, `normal`, `seeds` and `generators`: randomness that nobody
+    controls. Calls in one decision continue the stream, so two calls give fresh numbers.
+
+    >>> draws = Draws(make_key(0), np.array([7, 8]))
+    >>> alone = Draws(make_key(0), np.array([8]))
+    >>> bool(draws.uniform(3)[1, 2] == alone.uniform(3)[0, 2])
+    True
+    """
+
+    def __init__(self, key: IntArray, ids: IntArray, t: int = -1) -> None:
+        self.key = key
+        self.ids = ids
+        self.t = t  # the decision's number n; -1 while the episode is being reset
+        self._used: dict[int, int] = {}
+
+    @property
+    def n(self) -> int:
+        """How many episodes the batch holds."""
+        return len(self.ids)
+
+    def at(self, t: int) -> Draws:
+        """The same episodes at decision t."""
+        return Draws(self.key, self.ids, t)
+
+    def take(self, rows: Any) -> Draws:
+        """The chosen episodes, at the same decision."""
+        return Draws(self.key, self.ids[rows], self.t)
+
+    def stream(self, purpose: int, k: int) -> FloatArray:
+        """The next k uniforms of each episode for one purpose, shape (n, k)."""
+        block = self._used.get(purpose, 0)
+        blocks = (k + 1) // 2
+        self._used[purpose] = block + blocks
+        ids = np.repeat(np.asarray(self.ids, np.uint64), blocks)
+        counter = np.tile(np.arange(block, block + blocks, dtype=np.uint64), self.n)
+        t = np.full_like(ids, self.t + 1)
+        c3 = (ids >> _32) + np.uint64(purpose << 24)
+        w0, w1, w2, w3 = philox(counter, t, ids & _LOW32, c3, self.key[0], self.key[1])
+        pairs = np.stack([to_unit(w0, w1), to_unit(w2, w3)], axis=1)
+        unit: FloatArray = pairs.reshape(self.n, 2 * blocks)[:, :k]
+        return np.ascontiguousarray(unit)
+
+    def uniform(self, k: int = 1) -> FloatArray:
+        """k uniforms on (0, 1) per episode, shape (n, k), for the simulator's own chance."""
+        return self.stream(DYNAMICS, k)
+
+    def normal(self, k: int = 1) -> FloatArray:
+        """k standard normals per episode, shape (n, k), for the simulator's own chance."""
+        z: FloatArray = ndtri(self.uniform(k))
+        return z
+
+    def seeds(self) -> list[int]:
+        """One 52-bit seed per episode, for a simulator that keeps a generator of its own."""
+        return [int(u * 2.0**52) for u in self.uniform(1)[:, 0]]
+
+    def generators(self) -> list[np.random.Generator]:
+        """One NumPy generator per episode (slower than `uniform`, for code that needs one)."""
+        return [np.random.default_rng(seed) for seed in self.seeds()]

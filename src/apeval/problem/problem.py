@@ -1,0 +1,120 @@
+"""One `Problem` type: everything that defines the probability in question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from apeval.errors import ProblemError, unknown
+from apeval.problem.agent import Agent, as_agent
+from apeval.problem.draws import Draws
+from apeval.problem.laws import Disturbance
+from apeval.problem.table import TabularModel
+from apeval.problem.truth import Truth
+from apeval.problem.types import Array, FloatArray
+
+SAFETY_CAP = 100_000
+
+
+def _identity(x: Any) -> Array:
+    return np.asarray(x)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Environment, agent policy, nominal disturbance and failure event.
+
+    All functions act on a batch: n episodes in lockstep, first axis n. The simulator's state
+    `x` is an array, or any object that can be indexed with a boolean mask.
+
+    One step is one decision of nature: the agent's action a_A is taken at the decision's
+    start, then ``x = step(x, a_A, a_E, draws)`` is f_E; finer simulation frames and further
+    calls of π_A lie inside it. `draws` is randomness that nobody controls.
+
+    >>> gusts = Problem(
+    ...     nominal=Normal(0.0, 1.0),
+    ...     reset=lambda draws: np.zeros((draws.n, 1)),
+    ...     step=lambda x, a_A, a_E, draws: x + a_E,
+    ...     failed=lambda x: x[:, 0] > 20.0,
+    ...     margin=lambda x: 20.0 - x[:, 0],
+    ...     horizon=20,
+    ... )
+    """
+
+    nominal: Disturbance
+    """π_E,gt, with exact sampling and log-density."""
+    reset: Callable[..., Any]
+    """``reset(draws) -> x``; with `initial`, ``reset(draws, a_0) -> x``."""
+    step: Callable[[Any, Array, Array, Draws], Any]
+    """f_E."""
+    failed: Callable[[Any], Array]
+    """The failure event: boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``)."""
+    horizon: int | None
+    """Decisions per episode at the most; None: until `done` or `failed`."""
+    agent: Agent | Callable[[Any], Array] | None = None
+    """π_A: a function of x, an object with ``act(x, draws)``, or None where f_E holds it."""
+    done: Callable[[Any], Array] | None = None
+    """Ends the episode without a failure."""
+    margin: Callable[[Any], FloatArray] | None = None
+    """Distance to failure in each state. An episode's margin is the smallest one seen, made
+    ≤ 0 for failures and > 0 otherwise."""
+    initial: Disturbance | None = None
+    """Nominal of a controlled initial state (disturbance 0); None: fixed or uncontrolled."""
+    judge_at_end: bool = False
+    """Failure and margin are read in the last state only, not in every one."""
+    horizon_kind: int = 0
+    """The kind of failure that reaching the horizon is (0: none)."""
+    kinds: tuple[str, ...] = ("failure",)
+    """Names of the failure kinds."""
+    views: Mapping[str, Callable[[Any], Array]] = field(default_factory=lambda: {"state": _identity})
+    """What a method may see of x, by name: ``view(x) -> (n, d_s)``. The first is the default."""
+    view: str = ""
+    """The view in use."""
+    cap: int = SAFETY_CAP
+    """With no horizon: an episode of this length counts as unresolved."""
+    chunk: int = 512
+    """Episodes that are simulated together."""
+    table: TabularModel | None = None
+    """Transition tables, where the problem is small enough: a fast path and an exact truth."""
+    name: str = ""
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    truth: Callable[[], Truth] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agent", as_agent(self.agent))
+        object.__setattr__(self, "view", self.view or next(iter(self.views)))
+        if self.horizon is not None and self.horizon < 1:
+            raise ProblemError(f"horizon must be at least 1 decision, or None; got {self.horizon}")
+        if not 0 <= self.horizon_kind <= len(self.kinds):
+            raise ProblemError(
+                f"horizon_kind={self.horizon_kind} names no failure kind; kinds are {self.kinds}"
+            )
+        if self.view not in self.views:
+            raise unknown("view", self.view, self.views)
+
+    def observe(self, x: Any) -> Array:
+        """s: what a method sees of the simulator's state, shape (n, d_s)."""
+        s = np.asarray(self.views[self.view](x))
+        return s[:, None] if s.ndim == 1 else s
+
+    def act(self, x: Any, draws: Draws) -> Array:
+        """a_A ~ π_A(· | x)."""
+        a_A: Array = self.agent.act(x, draws)  # type: ignore[union-attr]
+        return a_A
+
+    def seen_as(self, view: str) -> Problem:
+        """The same problem seen through another view."""
+        return replace(self, view=view)
+
+    def blind(self) -> Problem:
+        """The problem as methods get it: without name, description, parameters and truth."""
+        return replace(self, name="", description="", parameters={}, truth=None)
+
+    @property
+    def longest(self) -> int:
+        """No episode has more decisions than this."""
+        return self.cap if self.horizon is None else self.horizon

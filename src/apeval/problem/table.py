@@ -1,0 +1,62 @@
+"""Transition tables of a small problem, and the problem that they define."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apeval.errors import ProblemError
+from apeval.problem.types import FloatArray, IntArray
+
+#: Codes in `TabularModel.successor` below 0: a safe end, then the failure kinds 1, 2, …
+SAFE_END = -1
+
+
+def failure_code(kind: int) -> int:
+    """The successor code of failure kind 1, 2, …
+
+    >>> failure_code(1)
+    -2
+    """
+    return SAFE_END - kind
+
+
+@dataclass(frozen=True)
+class TabularModel:
+    """f_E, π_A and π_E,gt as arrays over interior states, agent actions, nature's actions."""
+
+    agent: FloatArray
+    """π_A(a_A | s), shape (S, A)."""
+    nominal: FloatArray
+    """π_E,gt(a_E | s, a_A), shape (S, A, E)."""
+    successor: IntArray
+    """f_E(s, a_A, a_E), shape (S, A, E): a state ≥ 0, SAFE_END or a failure code."""
+    start: int
+    """s0."""
+    horizon: int | None = None
+    horizon_kind: int = 0
+    """The failure kind of reaching the horizon (0: no failure)."""
+    kinds: tuple[str, ...] = ("failure",)
+    cap: int = 100_000
+
+    def __post_init__(self) -> None:
+        S, A, E = self.nominal.shape
+        if self.agent.shape != (S, A) or self.successor.shape != (S, A, E):
+            raise ProblemError(
+                f"tables disagree: agent {self.agent.shape}, nominal {self.nominal.shape}, "
+                f"successor {self.successor.shape}; expected (S, A), (S, A, E), (S, A, E)"
+            )
+        for name, p in (("agent", self.agent), ("nominal", self.nominal)):
+            if np.any(p < 0.0) or not np.allclose(p.sum(axis=-1), 1.0, atol=1e-9):
+                raise ProblemError(f"{name} probabilities must be ≥ 0 and sum to 1 in every row")
+        if not 0 <= self.start < S:
+            raise ProblemError(f"start {self.start} is not one of the {S} states")
+        if self.successor.max() >= S or self.successor.min() < failure_code(len(self.kinds)):
+            raise ProblemError("successor holds a code that is neither a state nor an end")
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(S, A, E)."""
+        S, A, E = self.nominal.shape
+        return S, A, E

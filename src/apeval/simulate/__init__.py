@@ -1,0 +1,1 @@
+"""Rolls episodes; knows nothing of learning."""

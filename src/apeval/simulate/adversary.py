@@ -1,0 +1,89 @@
+"""Nature's policy π_E while it samples: frozen, with an exact density."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apeval.problem.laws import Law
+from apeval.problem.types import Array, FloatArray, IntArray
+
+_GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What nature knows when it decides, for n rows: s, a_A, the decision number t, and the
+    nominal law π_E,gt(· | s, a_A) itself."""
+
+    s: Array
+    a_A: Array
+    t: IntArray
+    law: Law
+
+    def take(self, rows: Any) -> Situation:
+        """The chosen rows."""
+        return Situation(self.s[rows], self.a_A[rows], self.t[rows], self.law.take(rows))
+
+
+class Adversary(ABC):
+    """π_E(a_E | s, a_A, t): samples from uniforms, and knows its density."""
+
+    @abstractmethod
+    def sample(self, now: Situation, u: FloatArray) -> Array:
+        """Nature's actions from uniforms (n, d_E)."""
+
+    @abstractmethod
+    def log_prob(self, now: Situation, a_E: Array) -> FloatArray:
+        """log π_E(a_E | s, a_A, t), shape (n,)."""
+
+    def sample_initial(self, law: Law, u: FloatArray) -> Array:
+        """A controlled initial disturbance; nominal unless an adversary learns it."""
+        return law.sample(u)
+
+    def log_prob_initial(self, law: Law, a_0: Array) -> FloatArray:
+        """Log-density of a controlled initial disturbance, shape (n,)."""
+        return law.log_prob(a_0)
+
+
+class Nominal(Adversary):
+    """π_E = π_E,gt."""
+
+    def sample(self, now: Situation, u: FloatArray) -> Array:
+        return now.law.sample(u)
+
+    def log_prob(self, now: Situation, a_E: Array) -> FloatArray:
+        return now.law.log_prob(a_E)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A trajectory-level mixture: each episode is drawn by one component from start to end.
+
+    The episode at position k of a stage belongs to a component by a golden-ratio sequence:
+    the shares are kept to within about one episode at every k, whatever the batching.
+    """
+
+    components: tuple[Adversary, ...]
+    shares: tuple[float, ...]
+
+    def assign(self, position: IntArray) -> IntArray:
+        """The component of the episode at each position of the stage."""
+        phase = np.mod(0.5 + _GOLDEN * np.asarray(position, np.float64), 1.0)
+        edges = np.cumsum(self.shares)[:-1] / sum(self.shares)
+        return np.searchsorted(edges, phase, side="right")
+
+
+def only(adversary: Adversary) -> Mixture:
+    """A mixture of one."""
+    return Mixture((adversary,), (1.0,))
+
+
+def mixture(components: Sequence[Adversary], shares: Sequence[float]) -> Mixture:
+    """A mixture without the components whose share is zero."""
+    kept = [(c, w) for c, w in zip(components, shares, strict=True) if w > 0.0]
+    return Mixture(tuple(c for c, _ in kept), tuple(w for _, w in kept))

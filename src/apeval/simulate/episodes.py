@@ -1,0 +1,103 @@
+"""What a batch of episodes leaves behind: flat rows, one per decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from apeval.problem.laws import Law
+from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
+from apeval.simulate.adversary import Adversary, Situation
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """n episodes with N decisions in all; rows are sorted by episode, then by time."""
+
+    ids: IntArray
+    """Episode numbers within the run, (n,): with the run's key they name every random number."""
+    component: IntArray
+    """Which part of a mixture drew the episode, (n,)."""
+    length: IntArray
+    """Decisions, (n,); a controlled initial state counts as one."""
+    kind: IntArray
+    """0: no failure; k: failure of kind k, (n,)."""
+    unresolved: BoolArray
+    """Cut before its outcome was known, (n,)."""
+    margin: FloatArray
+    """≤ 0 if and only if failed, (n,); NaN where the problem has none."""
+    s_end: Array
+    """The last state, (n, d_s)."""
+    a_0: Array
+    """Controlled initial disturbances, (n, d_0)."""
+    law_0: Law | None
+    """Nominal law of a_0; None where the start is not controlled."""
+    episode: IntArray
+    """Row → position of its episode, (N,)."""
+    t: IntArray
+    """Row → decision number n within the episode, (N,)."""
+    s: Array
+    """s_n, (N, d_s)."""
+    a_A: Array
+    """a_A,n, (N, d_A)."""
+    a_E: Array
+    """a_E,n, (N, d_E)."""
+    law: Law
+    """π_E,gt(· | s_n, a_A,n), row by row."""
+
+    @property
+    def n(self) -> int:
+        """Number of episodes."""
+        return len(self.ids)
+
+    @property
+    def steps(self) -> int:
+        """Decisions in all."""
+        return int(self.length.sum())
+
+    @property
+    def failed(self) -> BoolArray:
+        """Whether each episode failed, (n,)."""
+        return np.asarray(self.kind > 0)
+
+    @property
+    def situation(self) -> Situation:
+        """What nature saw at every decision."""
+        return Situation(self.s, self.a_A, self.t, self.law)
+
+    def sum_rows(self, terms: FloatArray) -> FloatArray:
+        """Sum a per-row quantity over each episode, in order of time: (N,) to (n,)."""
+        return np.bincount(self.episode, weights=terms, minlength=self.n)
+
+    def log_density(self, adversary: Adversary) -> FloatArray:
+        """log q(τ): the adversary's density of each episode's disturbances, (n,)."""
+        total = self.sum_rows(adversary.log_prob(self.situation, self.a_E))
+        if self.law_0 is not None:
+            total += adversary.log_prob_initial(self.law_0, self.a_0)
+        return total
+
+    def rows_of(self, i: int) -> slice:
+        """The rows of the i-th episode."""
+        first, last = np.searchsorted(self.episode, [i, i + 1])
+        return slice(int(first), int(last))
+
+
+def join(batches: Sequence[Episodes]) -> Episodes:
+    """Several batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    shift = np.cumsum([0] + [b.n for b in batches[:-1]])
+    stacked = {
+        name: np.concatenate([getattr(b, name) for b in batches])
+        for name in (
+            "ids component length kind unresolved margin s_end a_0 t s a_A a_E".split()
+        )
+    }
+    return Episodes(
+        episode=np.concatenate([b.episode + k for b, k in zip(batches, shift, strict=True)]),
+        law_0=batches[0].law_0,
+        law=Law.stack([b.law for b in batches], [len(b.t) for b in batches]),
+        **stacked,
+    )

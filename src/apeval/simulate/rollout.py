@@ -1,0 +1,194 @@
+"""Roll n episodes in lockstep under a frozen mixture of adversaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from apeval.errors import SimulationError
+from apeval.problem.draws import NATURE, Draws
+from apeval.problem.laws import Law
+from apeval.problem.problem import Problem
+from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
+from apeval.simulate.adversary import Mixture, Situation
+from apeval.simulate.episodes import Episodes
+
+_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+
+
+@dataclass
+class _Rows:
+    """Rows gathered decision by decision."""
+
+    episode: list[IntArray] = field(default_factory=list)
+    t: list[IntArray] = field(default_factory=list)
+    s: list[Array] = field(default_factory=list)
+    a_A: list[Array] = field(default_factory=list)
+    a_E: list[Array] = field(default_factory=list)
+    law: list[Law] = field(default_factory=list)
+
+    def add(self, alive: IntArray, now: Situation, a_E: Array) -> None:
+        self.episode.append(alive)
+        self.t.append(now.t)
+        self.s.append(now.s)
+        self.a_A.append(now.a_A)
+        self.a_E.append(a_E)
+        self.law.append(now.law)
+
+    def sorted(self) -> dict[str, Any]:
+        """All rows, by episode and time."""
+        episode = np.concatenate(self.episode)
+        order = np.argsort(episode, kind="stable")
+        rows = {k: np.concatenate(getattr(self, k))[order] for k in ("t", "s", "a_A", "a_E")}
+        law = Law.stack(self.law, [len(e) for e in self.episode]).take(order)
+        return {"episode": episode[order], "law": law, **rows}
+
+
+@dataclass
+class _Outcomes:
+    """What is known of each episode so far."""
+
+    kind: IntArray
+    unresolved: BoolArray
+    margin: FloatArray
+    length: IntArray
+
+
+def rollout(
+    problem: Problem,
+    proposal: Mixture,
+    key: IntArray,
+    ids: IntArray,
+    position: IntArray,
+    allowed: int | None = None,
+) -> Episodes:
+    """Simulate the episodes `ids`, at the given positions of their stage.
+
+    An episode that reaches `allowed` decisions, or the cap of a problem without horizon, is
+    stopped and counts as unresolved.
+    """
+    n = len(ids)
+    component = proposal.assign(position)
+    draws = Draws(key, np.asarray(ids))
+    x, a_0, law_0 = _reset(problem, proposal, component, draws)
+    first = 0 if law_0 is None else 1
+    outcomes = _Outcomes(
+        np.zeros(n, np.int64), np.zeros(n, bool), np.full(n, np.inf), np.full(n, first, np.int64)
+    )
+    last = problem.longest if allowed is None else min(problem.longest, allowed - first)
+    rows, alive, s_end = _Rows(), np.arange(n), None
+    for t in range(last):
+        draws = Draws(key, np.asarray(ids)[alive], t)
+        now = situation(problem, x, draws)
+        a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
+        rows.add(alive, now, a_E)
+        x = problem.step(x, now.a_A, a_E, draws)
+        s = problem.observe(x)
+        require_finite(s, draws.ids, t)
+        s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
+        s_end[alive] = s
+        ended = _judge(problem, x, alive, t, outcomes)
+        if ended.all():
+            alive = alive[:0]
+            break
+        if ended.any():
+            x, alive = x[~ended], alive[~ended]
+    outcomes.unresolved[alive] = True
+    return Episodes(
+        ids=np.asarray(ids),
+        component=component,
+        length=outcomes.length,
+        kind=outcomes.kind,
+        unresolved=outcomes.unresolved,
+        margin=episode_margin(problem, outcomes.margin, outcomes.kind > 0),
+        s_end=s_end if s_end is not None else problem.observe(x),
+        a_0=a_0,
+        law_0=law_0,
+        **rows.sorted(),
+    )
+
+
+def situation(problem: Problem, x: Any, draws: Draws) -> Situation:
+    """s, a_A and π_E,gt(· | s, a_A) at the start of a decision."""
+    a_A = problem.act(x, draws)
+    law = problem.nominal.given(x, a_A)
+    return Situation(problem.observe(x), a_A, np.full(draws.n, draws.t, np.int64), law)
+
+
+def episode_margin(problem: Problem, smallest: FloatArray, failed: BoolArray) -> FloatArray:
+    """The episode's margin, ≤ 0 if and only if it failed, by construction."""
+    if problem.margin is None:
+        return np.full(len(smallest), np.nan)
+    return np.where(failed, np.minimum(smallest, 0.0), np.maximum(smallest, _ABOVE_ZERO))
+
+
+def _reset(
+    problem: Problem, proposal: Mixture, component: IntArray, draws: Draws
+) -> tuple[Any, Array, Law | None]:
+    if problem.initial is None:
+        return problem.reset(draws), np.zeros((draws.n, 0)), None
+    law = problem.initial.given(None, None)
+    u = draws.stream(NATURE, problem.initial.dim)
+    a_0: Array | None = None
+    for j, adversary in enumerate(proposal.components):
+        mine = component == j
+        if mine.any():
+            drawn = adversary.sample_initial(law, u[mine])
+            a_0 = np.empty((draws.n, drawn.shape[1]), drawn.dtype) if a_0 is None else a_0
+            a_0[mine] = drawn
+    if a_0 is None:
+        raise SimulationError("a batch needs at least one episode")
+    return problem.reset(draws, a_0), a_0, law
+
+
+def _decide(
+    proposal: Mixture, component: IntArray, now: Situation, draws: Draws, dim: int
+) -> Array:
+    """a_E ~ π_E of each episode's own component."""
+    u = draws.stream(NATURE, dim)
+    if len(proposal.components) == 1:
+        return proposal.components[0].sample(now, u)
+    a_E: Array | None = None
+    for j, adversary in enumerate(proposal.components):
+        mine = np.flatnonzero(component == j)
+        if len(mine):
+            drawn = adversary.sample(now.take(mine), u[mine])
+            a_E = np.empty((draws.n, drawn.shape[1]), drawn.dtype) if a_E is None else a_E
+            a_E[mine] = drawn
+    if a_E is None:
+        raise SimulationError("a batch needs at least one episode")
+    return a_E
+
+
+def _judge(
+    problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcomes
+) -> BoolArray:
+    """Read failure, end and margin in the new states; returns which episodes ended."""
+    at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
+    kind = np.asarray(problem.failed(x)).astype(np.int64)
+    done = np.zeros(len(alive), bool) if problem.done is None else np.asarray(problem.done(x))
+    if problem.judge_at_end:
+        kind = np.where(done | at_horizon, kind, 0)
+    ended = (kind > 0) | done
+    if at_horizon:
+        kind = np.where(ended, kind, problem.horizon_kind)
+        ended = np.ones(len(alive), bool)
+    if problem.margin is not None:
+        m = np.asarray(problem.margin(x), np.float64)
+        seen = m if not problem.judge_at_end else np.where(ended, m, np.inf)
+        outcomes.margin[alive] = np.minimum(outcomes.margin[alive], seen)
+    outcomes.kind[alive] = kind
+    outcomes.length[alive] += 1
+    return np.asarray(ended)
+
+
+def require_finite(s: Array, ids: IntArray, t: int) -> None:
+    """Refuse states that no estimate can be built on."""
+    if s.dtype.kind == "f" and not np.isfinite(s).all():
+        bad = int(np.flatnonzero(~np.isfinite(s).all(axis=1))[0])
+        raise SimulationError(
+            f"the simulator returned a non-finite state in episode {int(ids[bad])} at decision {t}"
+            ": mend f_E, or end the episode (`done`, `failed`) before its state leaves the range"
+        )

@@ -1,0 +1,94 @@
+"""The run's one door to the simulator: hands out episode numbers and keeps the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.adversary import Mixture
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.rollout import rollout
+
+_FIRST_BATCH = 16  # where no episode's length is known yet
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may simulate: decisions of nature, or episodes; exactly one is given."""
+
+    steps: int | None = None
+    episodes: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.episodes is None):
+            raise ApevalError("give a budget: either steps (decisions) or episodes, not both")
+        size, unit = (self.steps, "steps") if self.episodes is None else (self.episodes, "episodes")
+        if size is None or size < 1:
+            raise ApevalError(f"the budget must be at least 1; got {unit} = {size}")
+
+    def share(self, fraction: float) -> Budget:
+        """A part of the budget (possibly its first unit only)."""
+        if self.steps is not None:
+            return Budget(steps=max(1, int(self.steps * fraction)))
+        return Budget(episodes=max(1, int((self.episodes or 0) * fraction)))
+
+
+@dataclass
+class Simulation:
+    """Simulates within a budget, and never outside it."""
+
+    problem: Problem
+    key: IntArray
+    budget: Budget
+    steps: int = 0
+    episodes: int = 0
+    failures: int = 0
+    longest_seen: int = 0
+
+    @property
+    def steps_left(self) -> int | None:
+        """Decisions left; None where the budget counts episodes."""
+        return None if self.budget.steps is None else self.budget.steps - self.steps
+
+    @property
+    def episodes_left(self) -> int | None:
+        """Episodes left; None where the budget counts decisions."""
+        return None if self.budget.episodes is None else self.budget.episodes - self.episodes
+
+    def affordable(self) -> int:
+        """How many episodes can start now, so that all of them can end within the budget."""
+        if self.episodes_left is not None:
+            return self.episodes_left
+        left = self.steps_left or 0
+        if self.problem.horizon is not None:
+            return left // (self.problem.horizon + (self.problem.initial is not None))
+        if self.longest_seen == 0:
+            return min(_FIRST_BATCH, left)
+        return left // min(self.problem.cap, 2 * self.longest_seen)
+
+    def begin_stage(self) -> None:
+        """Episode lengths seen so far say nothing of a new proposal's."""
+        self.longest_seen = 0
+
+    def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
+        """Simulate the next n episodes; they stand at `position` … of their stage."""
+        ids = np.arange(self.episodes, self.episodes + n)
+        allowed = None
+        if self.steps_left is not None and self.problem.horizon is None:
+            allowed = max(1, self.steps_left // n)
+        done = rollout(
+            self.problem, proposal, self.key, ids, np.arange(position, position + n), allowed
+        )
+        self.count(done.steps, n, int(done.failed.sum()), int(done.length.max()))
+        return done
+
+    def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:
+        """Book what was simulated."""
+        self.steps += steps
+        self.episodes += episodes
+        self.failures += failures
+        self.longest_seen = max(self.longest_seen, longest)
