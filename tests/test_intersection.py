@@ -30,11 +30,11 @@ def test_twin_equals_stock_highway_env_through_gymnasium() -> None:
     from apeval.environments.intersection.bench import GEOMETRIES, equivalence
 
     assert len(GEOMETRIES) >= 5
-    found = equivalence(24, stock=False, seed=3)
+    found = equivalence(20, stock=False, seed=3)
     assert found["mismatches"] == 0
-    assert found["crashes"] >= 30 and found["impacts_pending_at_horizon"] >= 5
+    assert found["crashes"] >= 30 and found["impacts_pending_at_horizon"] >= 3
     assert found["largest_state_difference"] <= 1e-12
-    stock = equivalence(8, stock=True, seed=4)
+    stock = equivalence(6, stock=True, seed=4)
     assert stock["mismatches"] == 0 and stock["largest_state_difference"] <= 1e-12
 
 
@@ -85,7 +85,11 @@ def test_views_have_the_papers_widths_and_the_markov_view_is_the_default() -> No
 
 def test_the_papers_state_at_the_start_is_what_the_geometry_says() -> None:
     """Ego on x = 2 heading north (−y) at 10 m/s, challenger on x = −2 heading south at 8 m/s."""
-    s = make("int-v0").seen_as("paper").observe(make("int-v0").reset(Draws(make_key(0), np.arange(1))))
+    s = (
+        make("int-v0")
+        .seen_as("paper")
+        .observe(make("int-v0").reset(Draws(make_key(0), np.arange(1))))
+    )
     ahead = (111.0 - V0.ego_start) + (111.0 - V0.challenger_start)
     expected = [
         2 / 120, (111 - 55) / 120, 0, -10 / 50, 0, -1,
@@ -107,15 +111,15 @@ def test_the_challenger_stops_at_zero_and_obeys_the_acceleration_limit() -> None
 
 
 def test_an_impact_pending_at_the_horizon_is_no_failure() -> None:
-    from apeval.environments.intersection.bench import hard_actions, twin_episode
+    from apeval.environments.intersection.bench import CUT_SHORT, hard_actions, twin_episode
     from apeval.environments.intersection.twin import episodes
 
-    actions, held = hard_actions(V1, 200, np.random.default_rng(2))
-    x = twin_episode(V1, actions)
-    outcome, length = episodes(V1, actions)
+    actions, held = hard_actions(CUT_SHORT, 200, np.random.default_rng(2))
+    x = twin_episode(CUT_SHORT, actions)
+    outcome, length = episodes(CUT_SHORT, actions)
     pending = (x[:, PENDING] > 0.5) & (x[:, CRASHED] < 0.5)
     assert held >= 3 and pending.sum() >= held
-    assert not outcome[pending].any() and np.all(length[pending] == V1.decisions)
+    assert not outcome[pending].any() and np.all(length[pending] == CUT_SHORT.decisions)
 
 
 def test_separation_agrees_with_overlap() -> None:

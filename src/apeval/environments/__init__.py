@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import typing
 from typing import Any
 
 from apeval.errors import ApevalError, unknown
 from apeval.problem.problem import Problem
 from apeval.problem.registry import ENTRIES, Entry
+from apeval.problem.settings import convert
 
 
 def entries() -> dict[str, Entry]:
@@ -36,6 +38,10 @@ def make(name: str, **parameters: Any) -> Problem:
             if not adjustable:
                 raise ApevalError(f"problem '{name}' has no parameter to set (got '{key}')")
             raise unknown(f"parameter of {name}", key, adjustable)
+    hints = typing.get_type_hints(factory)
+    for key, value in parameters.items():
+        if isinstance(value, str) and key in hints:
+            parameters[key] = convert(key, hints[key], value)
     if "name" in accepted:
         parameters["name"] = name
     return factory(**parameters)

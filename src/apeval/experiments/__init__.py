@@ -1,1 +1,1 @@
-"""."""
+"""The paper's tables and figures, and the benchmarks, as data."""

@@ -13,9 +13,9 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.estimate.interval import Estimate, estimate, stratified
 from apeval.estimate.sample import Sample, join
-from apeval.estimate.warnings import sample_warnings
+from apeval.estimate.warnings import detection_limit, sample_warnings
 from apeval.learn.method import Learner, find_method
-from apeval.learn.settings import build
+from apeval.problem.settings import build
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.run.result import FinalStage, Result
@@ -203,10 +203,13 @@ def _result(
         ),
         kinds=kinds,
         unresolved={
-            "episodes": int(sample.unresolved.sum()), "probability": numbers.unresolved_mass
+            "episodes": int(sample.unresolved.sum()),
+            "probability": numbers.unresolved_mass,
         },
+        detection_limit=detection_limit(sample, numbers.confidence),
         warnings=tuple(
-            learner.warnings() + sample_warnings(sample, numbers, learner.value(), problem.kinds)
+            learner.warnings()
+            + sample_warnings(sample, numbers, learner.value(), simulation.budget.in_words())
         ),
         seconds=time.perf_counter() - started,
         truth=None if problem.truth is None else problem.truth().value,

@@ -43,6 +43,7 @@ class Result:
     final: FinalStage
     kinds: Mapping[str, float]
     unresolved: Mapping[str, float]
+    detection_limit: float | None
     warnings: tuple[str, ...]
     seconds: float
     truth: float | None
@@ -74,6 +75,11 @@ class Result:
         if len(self.kinds) > 1:
             shares = ", ".join(f"{name} {p:.2e}" for name, p in self.kinds.items())
             lines.append(f"  by kind              {shares}")
+        if self.detection_limit is not None and self.method != "mc":
+            lines.append(
+                f"  detection limit      a failure mode unknown to the adversary would have been "
+                f"seen only above {self.detection_limit:.1e}"
+            )
         lines += [f"  warning: {text}" for text in self.warnings]
         return "\n".join(lines)
 

@@ -30,6 +30,10 @@ class Budget:
         if size is None or size < 1:
             raise ApevalError(f"the budget must be at least 1; got {unit} = {size}")
 
+    def in_words(self) -> str:
+        """The budget as a reader says it."""
+        return f"{self.steps:,} steps" if self.steps is not None else f"{self.episodes:,} episodes"
+
     def share(self, fraction: float) -> Budget:
         """A part of the budget (possibly its first unit only)."""
         if self.steps is not None:

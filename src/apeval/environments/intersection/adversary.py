@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from scipy.special import ndtri
 
-from apeval.environments.intersection.dp import MAX_CELLS, Solution
-from apeval.environments.intersection.highway import ego_path
-from apeval.environments.intersection.line import axes, cells
+from apeval.environments.intersection.dp import Solution
+from apeval.environments.intersection.kernel import kernel
+from apeval.environments.intersection.line import axes, dot, fill, room
 from apeval.environments.intersection.state import PENDING, K, V, Y
-from apeval.environments.intersection.twin import scalars
 from apeval.problem.types import Array, FloatArray
 
 EPSILON = 0.002
 """The nominal's share in every decision."""
 WIDTH = 0.2
 """Widest cell along a line, in standard deviations."""
+NOTHING = 1e-300
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -37,29 +36,26 @@ class ZeroVariance:
         g = self.g = solution.g
         self.law = g.nominal().given(None, None)
         self.uniforms = g.d_E + 2
-        self._arguments = (
-            solution.layers, solution.frames, ego_path(g).poses, scalars(g), g.std, g.box,
-            g.frames, g.d_E,
-        )  # fmt: skip
+        self.model = solution.model
 
     def sample(self, x: Array, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """a_E and log q(a_E | s, t) from uniforms of shape (n, d_E + 2)."""
         d = self.g.d_E
         nominal = self.law.sample(u[:, :d])
         normals = ndtri(u[:, :d])
+        places = np.ascontiguousarray(u[:, [d + 1, 0]])
         a, log_tilt = _twist(
-            np.ascontiguousarray(x), nominal, u[:, d] < EPSILON, normals, u[:, d + 1].copy(), u[:, 0].copy(),
-            *self._arguments,
-        )  # fmt: skip
+            np.ascontiguousarray(x), nominal, u[:, d] < EPSILON, normals, places, self.model
+        )
         return a, self._mixed(log_tilt, a)
 
     def log_prob(self, x: Array, a: FloatArray) -> FloatArray:
         """log q(a_E | s, t) for given disturbances."""
         n = len(x)
-        every, nothing = np.ones(n, np.bool_), np.zeros((n, self.g.d_E))
+        every, unused = np.ones(n, np.bool_), np.zeros((n, self.g.d_E))
         _, log_tilt = _twist(
-            np.ascontiguousarray(x), np.ascontiguousarray(a), every, nothing, np.zeros(n),
-            np.zeros(n), *self._arguments,
+            np.ascontiguousarray(x), np.ascontiguousarray(a), every, unused, np.zeros((n, 2)),
+            self.model,
         )  # fmt: skip
         return self._mixed(log_tilt, a)
 
@@ -72,70 +68,59 @@ class ZeroVariance:
         return log_q
 
 
-@njit(cache=True)
-def _twist(x, given, fixed, normals, u_cell, u_inside, layers, frames, poses, q, std, box, per, d):  # type: ignore[no-untyped-def]
+@kernel
+def _across(k, y, v, pending, E, m, cells, mean, sd):  # type: ignore[no-untyped-def]
+    """Fit N(mean_i, sd_i²) across the lines from log G(z_i) at −1, 0 and 1; return G(0)."""
+    z, G = np.zeros(m.d), np.zeros(3)
+    for i in range(1, m.d):
+        for j in range(3):
+            z[i] = j - 1.0
+            _, G[j] = fill(k, y, v, pending, z, E, WIDTH, m, cells)
+        z[i], mean[i], sd[i] = 0.0, 0.0, 1.0
+        if min(G[0], G[1], G[2]) > NOTHING:
+            low, mid, high = np.log(G[0]), np.log(G[1]), np.log(G[2])
+            precision = min(max(1.0 - (low + high - 2.0 * mid), 0.5), 3.0)
+            mean[i] = min(max(0.5 * (high - low) / precision, -3.0), 3.0)
+            sd[i] = 1.0 / np.sqrt(precision)
+    return G[1]
+
+
+@kernel
+def _twist(x, given, fixed, normals, places, m):  # type: ignore[no-untyped-def]
     """Per row: the disturbance (`given` where `fixed`, else sampled) and the tilted log-density,
     NaN where the line through the origin holds no failure: there the nominal serves."""
+    d, cells = m.d, room()
+    edges, mass = cells.edges, cells.mass
     out, log_tilt = given.copy(), np.full(len(x), np.nan)
-    edges, mass = np.empty(MAX_CELLS + 1), np.empty(MAX_CELLS)
-    z, mean, sd, total = np.zeros(d), np.zeros(d), np.ones(d), np.zeros(3)
-    T = layers.shape[0] - 1
+    z, mean, sd = np.zeros(d), np.zeros(d), np.ones(d)
     for r in range(len(x)):
         k, y, v, pending = int(x[r, K]), x[r, Y], x[r, V], x[r, PENDING] > 0.5
-        t = k // per
-        last, layer, frame = t == T - 1, layers[t + 1], frames[t + 1]
-        E = axes(k, y, v, d, poses, q)
-        # a Gaussian across the lines: log G(z_i) at −1, 0, 1 gives slope and curvature
-        for i in range(1, d):
-            for m in range(3):
-                z[:] = 0.0
-                z[i] = m - 1.0
-                n = cells(
-                    k, y, v, pending, z, E, std, box, WIDTH, poses, q, last, layer, frame,
-                    edges, mass,
-                )  # fmt: skip
-                total[m] = np.sum(mass[:n])
-            mean[i], sd[i], hope = 0.0, 1.0, total[1]
-            if min(total) > 1e-300:
-                low, mid, high = np.log(total[0]), np.log(total[1]), np.log(total[2])
-                precision = min(max(1.0 - (low + high - 2.0 * mid), 0.5), 3.0)
-                mean[i] = min(max(0.5 * (high - low) / precision, -3.0), 3.0)
-                sd[i] = 1.0 / np.sqrt(precision)
-        if hope < 1e-300:
+        E = axes(k, y, v, m)
+        if _across(k, y, v, pending, E, m, cells, mean, sd) < NOTHING:
             continue  # `out` holds the nominal's sample
         for i in range(d):
-            z[i] = 0.0
+            z[i] = mean[i] + sd[i] * normals[r, i]
             if fixed[r]:
-                for j in range(d):
-                    z[i] += E[i, j] * given[r, j] / std
-            elif i > 0:
-                z[i] = mean[i] + sd[i] * normals[r, i]
-        n = cells(
-            k, y, v, pending, z, E, std, box, WIDTH, poses, q, last, layer, frame, edges, mass
-        )
-        G = np.sum(mass[:n])
-        c, line = 0, G >= 1e-300
+                z[i] = dot(E[i], given[r]) / m.std
+        n, G = fill(k, y, v, pending, z, E, WIDTH, m, cells)
+        c, hopeful = 0, G >= NOTHING
         if fixed[r]:
             while c < n - 1 and edges[c + 1] < z[0]:
                 c += 1
         else:
-            left = u_cell[r] * G
+            left = places[r, 0] * G
             while c < n - 1 and left >= mass[c]:
                 left -= mass[c]
                 c += 1
-            z[0] = normals[r, 0]
-            if line:
-                z[0] = edges[c] + u_inside[r] * (edges[c + 1] - edges[c])
+            if hopeful:
+                z[0] = edges[c] + places[r, 1] * (edges[c + 1] - edges[c])
             for j in range(d):
-                out[r, j] = 0.0
-                for i in range(d):
-                    out[r, j] += z[i] * E[i, j] * std
+                out[r, j] = dot(z, E[:, j]) * m.std
         log_q = -0.5 * z[0] * z[0] - LOG_SQRT_2PI  # a line without failures: N(0, 1) along it
-        if line:
-            log_q = np.log(max(mass[c], 1e-300) / G / (edges[c + 1] - edges[c]))
-        log_q -= d * np.log(std)
+        if hopeful:
+            log_q = np.log(max(mass[c] / G, NOTHING) / (edges[c + 1] - edges[c]))
         for i in range(1, d):
             s = (z[i] - mean[i]) / sd[i]
             log_q -= 0.5 * s * s + LOG_SQRT_2PI + np.log(sd[i])
-        log_tilt[r] = log_q
+        log_tilt[r] = log_q - d * np.log(m.std)
     return out, log_tilt

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.environments.intersection.dp import Grid, solve
+from apeval.environments.intersection.dp import DEFAULT, Grid, solve
 from apeval.environments.intersection.geometry import PRESETS, V0, V1, Geometry
 from apeval.environments.intersection.gym_env import IntersectionAdversary
 from apeval.environments.intersection.highway import HighwayStep, reset
@@ -18,10 +18,14 @@ from apeval.environments.intersection.state import CRASHED, PENDING, SEPARATION,
 from apeval.environments.intersection.twin import TwinStep, episodes
 from apeval.problem.types import Array, FloatArray
 
-#: Both presets and five more: other starts, speeds, horizons, limits and simulation rates.
+#: The horizon falls into the conflict: impacts can be pending when it ends.
+CUT_SHORT = V1.changed(ego_start=80.0, challenger_start=84.0)
+
+#: Both presets and more: other starts, speeds, horizons, limits and simulation rates.
 GEOMETRIES: tuple[Geometry, ...] = (
     V0,
     V1,
+    CUT_SHORT,
     V1.changed(challenger_start=86.0, challenger_speed=6.0),
     V0.changed(decisions=8, ego_start=40.0, ego_speed=9.0, challenger_start=40.0),
     V1.changed(decisions=4, ego_speed=7.0, acc_limit=9.0, std=1.0, challenger_start=70.0),
@@ -145,7 +149,7 @@ def _rate(run: Callable[[int], int], seconds: float) -> float:
     return done / passed
 
 
-def floor(name: str, n: int = 100_000, seed: int = 10_000, grid: Grid = Grid()) -> dict[str, Any]:
+def floor(name: str, n: int = 100_000, seed: int = 10_000, grid: Grid = DEFAULT) -> dict[str, Any]:
     """How well anyone can do: the zero-variance adversary's spread over n twin episodes."""
     s = importance_sampling(solve(PRESETS[name], grid), n, seed)
     return {

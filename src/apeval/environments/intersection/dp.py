@@ -10,17 +10,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from scipy.special import ndtri
 
 from apeval.environments.intersection.geometry import Geometry
 from apeval.environments.intersection.highway import ego_path
-from apeval.environments.intersection.line import PROBIT_LIMIT, REACH, Phi, axes, cells, doomed
+from apeval.environments.intersection.kernel import kernel
+from apeval.environments.intersection.line import (
+    MAX_CELLS,
+    PROBIT_LIMIT,
+    REACH,
+    Model,
+    Phi,
+    axes,
+    doomed,
+    fill,
+    room,
+)
 from apeval.environments.intersection.state import PENDING, POSE_X, TOP_SPEED, K, V, Y
 from apeval.environments.intersection.twin import HALF_WIDTH, scalars
 from apeval.problem.types import Array, FloatArray
 
-MAX_CELLS = 1024
 SPREAD = 4.0
 """Layers are fine within this many standard deviations of the nominal motion."""
 
@@ -43,22 +52,20 @@ class Grid:
             raise ValueError(f"unusable grid: {self}")
 
 
+DEFAULT = Grid()
+
+
 @dataclass(frozen=True)
 class Solution:
-    """The layers Φ⁻¹(v*(·, t)) for t = 1 … T−1, and what is needed to use them."""
+    """v* of a geometry on a grid."""
 
     g: Geometry
     grid: Grid
-    layers: FloatArray
-    """Shape (T + 1, u, v); rows 0 and T are not used."""
-    frames: FloatArray
-    """Where each layer's nodes lie, see `line.U_CENTRE` and following."""
+    model: Model
 
     def value(self, x: Array) -> FloatArray:
         """v* at the states of a batch, each at the start of a decision."""
-        v: FloatArray = _values(
-            np.ascontiguousarray(x), self.layers, self.frames, *_kernel_arguments(self.g, self.grid)
-        )
+        v: FloatArray = _values(np.ascontiguousarray(x), self.model, *_rule(self.grid))
         return v
 
     @property
@@ -76,14 +83,14 @@ def meeting_time(g: Geometry) -> float:
     return float(np.argmax(near)) * g.dt if near.any() else float(g.decisions)
 
 
-def layer_frames(g: Geometry, grid: Grid) -> FloatArray:
+def layer_grids(g: Geometry, grid: Grid) -> FloatArray:
     """What each layer spans: all states within reach of the acceleration limit, finest where the
     nominal leads.
 
     With shear = −(time until the paths meet), u = y − shear·v is where the challenger would be
     then, which is nearly all that v* depends on: along v few nodes suffice.
     """
-    frames = np.zeros((g.decisions + 1, 9))
+    grids = np.zeros((g.decisions + 1, 9))
     y0, v0 = ego_path(g).start_y, g.challenger_speed
     acc, noise = min(g.acc_limit, g.box * g.d_E), g.std * np.sqrt(g.d_E)
     meeting = meeting_time(g)
@@ -94,8 +101,8 @@ def layer_frames(g: Geometry, grid: Grid) -> FloatArray:
         spread = noise * np.sqrt(t * (t * t / 3.0 + t * wait + wait * wait))
         u_axis = _axis(max(-reach, -v0 * (t + wait)), reach, SPREAD * spread, grid.u)
         v_axis = _axis(low - v0, high - v0, SPREAD * noise * np.sqrt(t), grid.v)
-        frames[t] = y0 + v0 * (t + wait), *u_axis, v0, *v_axis, -wait
-    return frames
+        grids[t] = y0 + v0 * (t + wait), *u_axis, v0, *v_axis, -wait
+    return grids
 
 
 def _axis(low: float, high: float, scale: float, nodes: int) -> tuple[float, float, float]:
@@ -105,85 +112,68 @@ def _axis(low: float, high: float, scale: float, nodes: int) -> tuple[float, flo
     return scale, float(step), float(-first / step)
 
 
-def solve(g: Geometry, grid: Grid = Grid()) -> Solution:
+def solve(g: Geometry, grid: Grid = DEFAULT) -> Solution:
     """The recursion. Seconds to minutes, growing with the grid and the horizon."""
     return _solve(g, grid)
 
 
 @lru_cache(maxsize=16)
 def _solve(g: Geometry, grid: Grid) -> Solution:
-    frames = layer_frames(g, grid)
     layers = np.full((g.decisions + 1, grid.u, grid.v), -PROBIT_LIMIT)
-    arguments = _kernel_arguments(g, grid)
+    m = Model(
+        ego_path(g).poses, scalars(g), float(g.std), float(g.box), g.frames, g.d_E,
+        layers, layer_grids(g, grid),
+    )  # fmt: skip
     for t in range(g.decisions - 1, 0, -1):
-        V_t = np.clip(_layer(t, layers, frames, *arguments), 0.0, 1.0)
-        layers[t] = np.clip(ndtri(V_t), -PROBIT_LIMIT, PROBIT_LIMIT)
-    return Solution(g, grid, layers, frames)
+        V_t = np.clip(_values(_nodes(t, g, grid, m), m, *_rule(grid)), 0.0, 1.0)
+        layers[t] = np.clip(ndtri(V_t), -PROBIT_LIMIT, PROBIT_LIMIT).reshape(grid.u, grid.v)
+    return Solution(g, grid, m)
 
 
-def _kernel_arguments(g: Geometry, grid: Grid) -> tuple[object, ...]:
+def _rule(grid: Grid) -> tuple[float, FloatArray, FloatArray]:
     nodes, weights = np.polynomial.hermite_e.hermegauss(grid.lines)
-    weights = weights / weights.sum()
-    return ego_path(g).poses, scalars(g), g.std, g.box, grid.width, nodes, weights, g.frames, g.d_E
+    return grid.width, nodes, weights / weights.sum()
 
 
-@njit(cache=True)
-def _expectation(k, y, v, pending, t, layers, frames, poses, q, std, box, width, nodes, weights, d, edges, mass):  # type: ignore[no-untyped-def]  # noqa: E501
+@kernel
+def _expectation(k, y, v, pending, m, width, nodes, weights, cells):  # type: ignore[no-untyped-def]
     """E[v*(next)] over the box: lines along axis 1, Gauss–Hermite across them. Dividing by the
     box's mass under the same rule makes V = 1 come out as 1."""
-    T = layers.shape[0] - 1
-    last = t == T - 1
-    E = axes(k, y, v, d, poses, q)
-    z = np.zeros(d)
+    E = axes(k, y, v, m)
+    z = np.zeros(m.d)
     total, box_mass = 0.0, 0.0
-    across = len(nodes) if d == 3 else 1
     for i in range(len(nodes)):
         z[1] = nodes[i]
-        for j in range(across):
+        for j in range(len(nodes) if m.d == 3 else 1):
             weight = weights[i]
-            if d == 3:
+            if m.d == 3:
                 z[2] = nodes[j]
                 weight *= weights[j]
-            n = cells(
-                k, y, v, pending, z, E, std, box, width, poses, q, last,
-                layers[t + 1], frames[t + 1], edges, mass,
-            )  # fmt: skip
+            n, G = fill(k, y, v, pending, z, E, width, m, cells)
             if n > 0:
-                total += weight * np.sum(mass[:n])
-                box_mass += weight * (Phi(edges[n]) - Phi(edges[0]))
+                total += weight * G
+                box_mass += weight * (Phi(cells.edges[n]) - Phi(cells.edges[0]))
     return total / box_mass
 
 
-@njit(cache=True)
-def _layer(t, layers, frames, poses, q, std, box, width, nodes, weights, per, d):  # type: ignore[no-untyped-def]
-    out = np.empty(layers.shape[1:])
-    edges, mass = np.empty(MAX_CELLS + 1), np.empty(MAX_CELLS)
-    u_centre, u_scale, u_step, u_middle, v_centre, v_scale, v_step, v_middle, shear = frames[t]
-    k = t * per
-    for j in range(out.shape[1]):
-        v = v_centre + v_scale * np.sinh(v_step * (j - v_middle))
-        for i in range(out.shape[0]):
-            y = u_centre + u_scale * np.sinh(u_step * (i - u_middle)) + shear * v
-            if doomed(k, y, v, poses, q):
-                out[i, j] = 1.0
-            else:
-                out[i, j] = _expectation(
-                    k, y, v, False, t, layers, frames, poses, q, std, box, width, nodes, weights,
-                    d, edges, mass,
-                )  # fmt: skip
-    return out
+def _nodes(t: int, g: Geometry, grid: Grid, m: Model) -> FloatArray:
+    """The states at the nodes of layer t."""
+    u_centre, u_scale, u_step, u_middle, v_centre, v_scale, v_step, v_middle, shear = m.grids[t]
+    u = u_centre + u_scale * np.sinh(u_step * (np.arange(grid.u) - u_middle))
+    v = v_centre + v_scale * np.sinh(v_step * (np.arange(grid.v) - v_middle))
+    x = np.zeros((grid.u, grid.v, 6))
+    x[..., K], x[..., Y], x[..., V] = t * g.frames, u[:, None] + shear * v, v
+    return x.reshape(-1, 6)
 
 
-@njit(cache=True)
-def _values(x, layers, frames, poses, q, std, box, width, nodes, weights, per, d):  # type: ignore[no-untyped-def]
-    out = np.zeros(x.shape[0])
-    edges, mass = np.empty(MAX_CELLS + 1), np.empty(MAX_CELLS)
+@kernel
+def _values(x, m, width, nodes, weights):  # type: ignore[no-untyped-def]
+    out, cells = np.zeros(x.shape[0]), room()
     for i in range(x.shape[0]):
-        k = int(x[i, K])
-        t = k // per
-        if t < layers.shape[0] - 1:
-            out[i] = _expectation(
-                k, x[i, Y], x[i, V], x[i, PENDING] > 0.5, t, layers, frames, poses, q, std, box,
-                width, nodes, weights, d, edges, mass,
-            )  # fmt: skip
+        k, y, v, pending = int(x[i, K]), x[i, Y], x[i, V], x[i, PENDING] > 0.5
+        if k < m.frames * (m.layers.shape[0] - 1):
+            if doomed(k, y, v, m):
+                out[i] = 1.0
+            else:
+                out[i] = _expectation(k, y, v, pending, m, width, nodes, weights, cells)
     return out

@@ -75,8 +75,7 @@ class Geometry:
         for key, (low, high) in RANGES.items():
             if not low <= getattr(self, key) <= high:
                 raise ProblemError(
-                    f"intersection: {key} must lie in [{low:g}, {high:g}]; "
-                    f"got {getattr(self, key)}"
+                    f"intersection: {key} must lie in [{low:g}, {high:g}]; got {getattr(self, key)}"
                 )
         way = self.ego_start + self.ego_speed * self.decisions
         if way > ROUTE_END:
@@ -113,6 +112,6 @@ V1 = Geometry(decisions=3, ego_start=85.0, challenger_start=78.72, box=5.0, spee
 PRESETS = {"int-v0": V0, "int-v1": V1}
 
 MULTI = Geometry(decisions=4, ego_start=75.0, challenger_start=71.0, box=2.0, speed_feature=False)
-"""int-multi: the ego's part and the controllers' (its challenger is the first car of MULTI_CARS)."""
+"""int-multi: the ego's part and the controllers' (its challenger is the first car below)."""
 MULTI_CARS = (("2", 71.0, 8.0), ("3", 73.0, 8.0), ("1", 63.0, 8.0))
 """int-multi: leg (2 north, 3 east, 1 west), start on it and speed of each surrounding car."""

@@ -140,12 +140,12 @@ def main() -> None:
     for name in PRESETS:
         data = compute(name)
         (folder / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        print(name, data["value"], data["sampling"])  # noqa: T201
+        print(name, data["value"], data["sampling"])
     from apeval.environments.intersection.multi import compute as compute_multi
 
     data = compute_multi()
     (folder / "int-multi.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    print("int-multi", data["value"])  # noqa: T201
+    print("int-multi", data["value"])
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ SCREEN = 600
 class IntersectionAdversary(IntersectionEnv):  # type: ignore[misc]
     """Int-v0 or Int-v1 with nature as the player. Reward: 1 for a crash, else 0."""
 
+    viewer: EnvViewer | None
+
     def __init__(
         self,
         name: str = "int-v1",
@@ -89,7 +91,8 @@ class IntersectionAdversary(IntersectionEnv):  # type: ignore[misc]
         """The state x of `apeval`'s problems, one row."""
         x = np.zeros((1, 6))
         x[0, K], x[0, Y], x[0, V] = self.steps, self.challenger.position[1], self.challenger.speed
-        x[0, PENDING], x[0, CRASHED] = self.vehicle.impact is not None, self.vehicle.crashed
+        x[0, CRASHED] = self.vehicle.crashed
+        x[0, PENDING] = self.vehicle.impact is not None and not self.vehicle.crashed
         x[0, SEPARATION] = self.separation
         return x
 

@@ -178,7 +178,12 @@ def ego_path(g: Geometry) -> EgoPath:
     h = challenger.heading
     x, y = challenger.position.tolist()
     return EgoPath(
-        np.array(rows), np.array(headings), tuple(targets), x, y, (float(np.cos(h)), float(np.sin(h)))
+        np.array(rows),
+        np.array(headings),
+        tuple(targets),
+        x,
+        y,
+        (float(np.cos(h)), float(np.sin(h))),
     )
 
 
@@ -196,12 +201,13 @@ def rectangle_gap(a: Vehicle, b: Vehicle, below: float = math.inf) -> float:
     c, s = abs(ca * cb + sa * sb), abs(ca * sb - sa * cb)
     long = a.LENGTH / 2 + a.LENGTH / 2 * c + a.WIDTH / 2 * s
     wide = a.WIDTH / 2 + a.LENGTH / 2 * s + a.WIDTH / 2 * c
-    return max(
+    gap: float = max(
         abs(dx * ca + dy * sa) - long,
         abs(dy * ca - dx * sa) - wide,
         abs(dx * cb + dy * sb) - long,
         abs(dy * cb - dx * sb) - wide,
     )
+    return gap
 
 
 def advance(road: Road, frames: int, smallest: float) -> tuple[int, float]:
@@ -250,8 +256,8 @@ class HighwayStep:
             done, row[SEPARATION] = advance(self.road, self.g.frames, row[SEPARATION])
             row[K] += done
             row[Y], row[V] = self.challenger.position[1], self.challenger.speed
-            row[PENDING] = self.ego.impact is not None
             row[CRASHED] = self.ego.crashed
+            row[PENDING] = self.ego.impact is not None and not self.ego.crashed
         return x
 
     def _put(self, row: FloatArray, a_E: list[float]) -> None:

@@ -11,6 +11,7 @@ from highway_env.vehicle.kinematics import Vehicle
 
 from apeval.environments.intersection.geometry import Geometry
 from apeval.environments.intersection.gym_env import IntersectionAdversary
+from apeval.errors import ApevalError
 from apeval.problem.types import Array
 
 ROAD_GREY = 110
@@ -59,12 +60,15 @@ def picture(
             if k % g.frames == 0:
                 past += [_ghost(v) for v in env.road.vehicles]
         env.render()
-        surface = env.viewer.sim_surface
+        viewer = env.viewer
+        if viewer is None:
+            raise ApevalError("highway-env opened no viewer")
+        surface = viewer.sim_surface
         for ghost in past:
             VehicleGraphics.display(ghost, surface, offscreen=True)
         for v in env.road.vehicles:
             VehicleGraphics.display(v, surface, offscreen=True)
-        return np.array(env.viewer.get_image())
+        return np.array(viewer.get_image())
     finally:
         env.close()
 

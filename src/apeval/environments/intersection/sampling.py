@@ -4,6 +4,7 @@ only chooses where to look, its weights make the estimate unbiased whatever it i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +38,12 @@ class Sampled:
     @property
     def variation(self) -> float:
         """Coefficient of variation of a single episode."""
-        return self.relative_error * self.episodes**0.5
+        return self.relative_error * math.sqrt(self.episodes)
 
 
-def nominal_actions(g: Geometry, n: int, rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
+def nominal_actions(
+    g: Geometry, n: int, rng: np.random.Generator, scale: float = 1.0
+) -> FloatArray:
     """a_E of n whole episodes from N(0, (scale·std)²) truncated to the box, by rejection."""
     a = rng.standard_normal((n, g.decisions, g.d_E)) * (g.std * scale)
     while True:

@@ -10,10 +10,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from apeval.environments.intersection.geometry import Geometry
 from apeval.environments.intersection.highway import ego_path
+from apeval.environments.intersection.kernel import kernel
 from apeval.environments.intersection.state import (
     CRASHED,
     PENDING,
@@ -32,7 +32,6 @@ from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 
 HALF_LENGTH, HALF_WIDTH = 2.5, 1.0
 DIAGONAL = math.sqrt(5.0**2 + 2.0**2)
-ROOT2 = math.sqrt(2.0)
 
 #: Scalars of a geometry as the kernels take them.
 LANE_X, COS, SIN, FRAMES, DT, ACC, DISTANCE, SPEED, REFERENCE = range(9)
@@ -46,8 +45,8 @@ def scalars(g: Geometry) -> FloatArray:
     return np.array([path.lane_x, *path.direction, g.frames, *tail])
 
 
-@njit(cache=True, inline="always")
-def _touch(dx, dy, ce, se, cc, sc, ve, vc, dt):  # type: ignore[no-untyped-def]
+@kernel
+def touch(dx, dy, ce, se, cc, sc, ve, vc, dt):  # type: ignore[no-untyped-def]
     """highway-env's `_is_colliding`: (overlap now, overlap when swept over dt)."""
     if math.sqrt(dx * dx + dy * dy) > DIAGONAL + ve * dt:
         return False, False
@@ -70,7 +69,7 @@ def _touch(dx, dy, ce, se, cc, sc, ve, vc, dt):  # type: ignore[no-untyped-def]
     return now, will
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _gap(dx, dy, ce, se, cc, sc):  # type: ignore[no-untyped-def]
     """Signed separation, as `rectangle_gap` of the highway backend."""
     c, s = abs(ce * cc + se * sc), abs(ce * sc - se * cc)
@@ -81,7 +80,7 @@ def _gap(dx, dy, ce, se, cc, sc):  # type: ignore[no-untyped-def]
     return max(a, b)
 
 
-@njit(cache=True)
+@kernel
 def advance(k, y, v, pending, smallest, a_E, poses, q, measure):  # type: ignore[no-untyped-def]
     """One decision of one episode, ending at a crash: (k, y, v, pending, crashed, smallest)."""
     lane_x, cc, sc, dt, limit = q[LANE_X], q[COS], q[SIN], q[DT], q[ACC]
@@ -107,13 +106,13 @@ def advance(k, y, v, pending, smallest, a_E, poses, q, measure):  # type: ignore
             far = smallest + DIAGONAL
             if dx * dx + dy * dy < 2.0 * far * far:  # else the gap cannot be the smallest
                 smallest = min(smallest, _gap(dx, dy, ce, se, cc, sc))
-        now, pending = _touch(dx, dy, ce, se, cc, sc, poses[k, POSE_V], v, dt)
+        now, pending = touch(dx, dy, ce, se, cc, sc, poses[k, POSE_V], v, dt)
         if now:
-            return k, y, v, pending, True, smallest
+            return k, y, v, False, True, smallest
     return k, y, v, pending, False, smallest
 
 
-@njit(cache=True)
+@kernel
 def _step(x, a_E, poses, q):  # type: ignore[no-untyped-def]
     out = x.copy()
     for i in range(x.shape[0]):
@@ -126,7 +125,7 @@ def _step(x, a_E, poses, q):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@kernel
 def _episodes(a_E, y0, v0, poses, q):  # type: ignore[no-untyped-def]
     n, T = a_E.shape[0], a_E.shape[1]
     failed = np.zeros(n, np.bool_)

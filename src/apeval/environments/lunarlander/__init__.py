@@ -24,7 +24,13 @@ from apeval.problem.problem import Problem
 from apeval.problem.registry import register
 from apeval.problem.truth import Truth
 
-DEFAULTS: dict[str, Any] = {"std": 0.1, "frames": 50, "reset_seed": 1, "random_start": False}
+RESET_SEED = 32
+DEFAULTS: dict[str, Any] = {
+    "std": 0.1,
+    "frames": 50,
+    "reset_seed": RESET_SEED,
+    "random_start": False,
+}
 
 
 @register(
@@ -35,7 +41,7 @@ DEFAULTS: dict[str, Any] = {"std": 0.1, "frames": 50, "reset_seed": 1, "random_s
 def lunarlander(
     std: float = 0.1,
     frames: int = 50,
-    reset_seed: int = 1,
+    reset_seed: int = RESET_SEED,
     random_start: bool = False,
     name: str = "lunarlander",
 ) -> Problem:

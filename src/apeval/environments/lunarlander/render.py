@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval.environments.lunarlander import RESET_SEED
 from apeval.environments.lunarlander.box2d import FPS, Box2D
 from apeval.environments.lunarlander.lander import KINDS, Lander, terrain
 from apeval.environments.lunarlander.simulator import Simulator
@@ -84,7 +85,7 @@ def film(
     episode: int,
     a_E: Sequence[Sequence[float]] | Array,
     frames: int = 50,
-    reset_seed: int = 1,
+    reset_seed: int = RESET_SEED,
     random_start: bool = False,
     every: int = 2,
 ) -> Film:
@@ -105,7 +106,7 @@ def film(
     return Film(pictures, every, lander.frames, outcome)
 
 
-def still(path: Path, frame: int = 80, reset_seed: int = 1) -> None:
+def still(path: Path, frame: int = 80, reset_seed: int = RESET_SEED) -> None:
     """The paper's figure: the lander on its way to the pad between the flags, undisturbed."""
     from PIL import Image
 

@@ -62,7 +62,8 @@ def compute(
     folder = folder or Path(tempfile.gettempdir()) / "apeval-truth-lunarlander"
     folder.mkdir(parents=True, exist_ok=True)
     p = PROPOSALS[method]
-    settings = {"method": method, "seed": seed, "block": BLOCK, "proposal": _plain(p)}
+    parameters = dict(make("lunarlander").parameters)
+    settings = {"seed": seed, "block": BLOCK, "parameters": parameters, "proposal": _plain(p)}
     path = folder / f"{method}-{seed}.jsonl"
     blocks = _read(path, settings)
     todo = [b for b in range(math.ceil(episodes / BLOCK)) if b not in blocks]
@@ -134,6 +135,7 @@ def summary(method: str, seed: int, blocks: list[dict[str, Any]]) -> dict[str, A
         "budget": n,
         "unit": "episodes",
         "seed": seed,
+        "parameters": dict(make("lunarlander").parameters),
         "date": date.today().isoformat(),
         "command": command,
         "failures_seen": int(total["failures"]),

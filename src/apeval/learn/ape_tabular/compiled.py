@@ -32,6 +32,7 @@ class CompiledLearner(TabularLearner):
         self.v = np.full(rows, config.v_init)
         self.visits = np.zeros(rows, np.int64)
         self.pi = np.tile(self.model.nominal, (self.layers, 1, 1))
+        self.tilde = self.pi.copy()  # π̃_E, before normalisation
         self.memory = np.full((rows, A, E), UNKNOWN)
         self.count = np.zeros(8, np.int64)
         self.count[kernel.FILLED] = 1  # v(s0) = v_init from step 0 on
@@ -49,7 +50,7 @@ class CompiledLearner(TabularLearner):
             simulation.key,
             model.agent, model.nominal, model.successor, model.start,
             model.horizon or 0, model.horizon_kind, self.problem.cap,
-            self.v, self.visits, self.pi, self.memory,
+            self.v, self.visits, self.pi, self.tilde, self.memory,
             self.count, self.failures, self.ring_steps, self.ring_values,
             self.curve_points, self.curve_every,
             limit, episodes, round_ends,
@@ -96,14 +97,14 @@ class CompiledLearner(TabularLearner):
 
     def _last_rows(self) -> FloatArray:
         """π_E as TD left it, every remembered row updated once more with the last v."""
-        c, S, pi = self.config, self.model.shape[0], self.pi.copy()
+        c, S, pi, tilde = self.config, self.model.shape[0], self.pi.copy(), self.tilde.copy()
         if c.policy_update == "row":
             tried = (self.memory != UNKNOWN).any(axis=2)
             for here, a_A in zip(*np.nonzero(tried), strict=True):
                 s, t = here % S, here // S
                 offset = (t + 1) * S if c.time_in_state else 0
                 kernel.update_row(
-                    pi[here, a_A], self.model.nominal[s, a_A], self.memory[here, a_A], self.v,
-                    offset, max(self.v[here], c.v_floor), c.v_init, c.delta, c.true_floor,
+                    pi[here, a_A], tilde[here, a_A], self.model.nominal[s, a_A],
+                    self.memory[here, a_A], self.v, offset, max(self.v[here], c.v_floor), c.v_init, c.delta, c.true_floor,
                 )  # fmt: skip
         return pi.reshape(self.layers, *self.model.shape) if c.time_in_state else pi

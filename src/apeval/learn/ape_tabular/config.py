@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apeval.learn.settings import setting
+from apeval.problem.settings import setting
 
 
 @dataclass(frozen=True)

@@ -62,31 +62,31 @@ def _rho_exact(pi_A: Any, gt: Any, pi: Any, memory: Any, code: int) -> float:
 
 
 @njit(cache=True)
-def normalise(pi: Any, gt: Any, delta: float, true_floor: bool) -> None:
-    """Scale a row of π̃_E to sum to 1."""
+def normalise(pi: Any, tilde: Any, gt: Any, delta: float, true_floor: bool) -> None:
+    """π_E from a row of π̃_E; the unnormalised row stays as it is."""
     total = 0.0
     E = len(pi)
     for e in range(E):
-        total += pi[e]
+        total += tilde[e]
     for e in range(E):
-        p = pi[e] / total if total > 0.0 else gt[e]
+        p = tilde[e] / total if total > 0.0 else gt[e]
         pi[e] = (1.0 - E * delta) * p + delta if true_floor else p
 
 
 @njit(cache=True)
 def update_row(
-    pi: Any, gt: Any, memory: Any, v: Any, offset: int, v_s: float, v_init: float, delta: float,
-    true_floor: bool,
+    pi: Any, tilde: Any, gt: Any, memory: Any, v: Any, offset: int, v_s: float, v_init: float,
+    delta: float, true_floor: bool,
 ) -> None:  # fmt: skip
     """Eq. MDP_p_update for all remembered successors of (s, a_A)."""
     for e in range(len(pi)):
         if memory[e] == UNKNOWN:
-            pi[e] = gt[e] * v_init / v_s
+            tilde[e] = gt[e] * v_init / v_s
         else:
-            pi[e] = gt[e] * _r_plus_v(memory[e], v, offset) / v_s
+            tilde[e] = gt[e] * _r_plus_v(memory[e], v, offset) / v_s
         if not true_floor:
-            pi[e] = max(delta, pi[e])
-    normalise(pi, gt, delta, true_floor)
+            tilde[e] = max(delta, tilde[e])
+    normalise(pi, tilde, gt, delta, true_floor)
 
 
 @njit(cache=True)
@@ -123,7 +123,7 @@ def _watch(
 def learn(
     key: Any,
     agent: Any, nominal: Any, successor: Any, start: int, horizon: int, horizon_kind: int, cap: int,
-    v: Any, visits: Any, pi: Any, memory: Any,
+    v: Any, visits: Any, pi: Any, tilde: Any, memory: Any,
     count: Any, failures: Any, ring_steps: Any, ring_values: Any, curve: Any, curve_every: int,
     limit: int, max_episodes: int, round_ends: int,
     exact: bool, by_row: bool, n_step: int, timed: bool,
@@ -186,13 +186,13 @@ def learn(
             v_s = max(v[here], v_floor)
             if by_row:
                 update_row(
-                    row, gt, memory[here, a_A], v, offset, v_s, v_init, delta, true_floor
-                )
+                    row, tilde[here, a_A], gt, memory[here, a_A], v, offset, v_s, v_init, delta,
+                    true_floor,
+                )  # fmt: skip
             else:
-                row[a_E] = gt[a_E] * (r if ended else r + v[code + offset]) / v_s
-                if not true_floor:
-                    row[a_E] = max(delta, row[a_E])
-                normalise(row, gt, delta, true_floor)
+                raw = gt[a_E] * (r if ended else r + v[code + offset]) / v_s
+                tilde[here, a_A, a_E] = raw if true_floor else max(delta, raw)
+                normalise(row, tilde[here, a_A], gt, delta, true_floor)
             if kind > 0:
                 failures[kind] += 1
             _watch(count[STEPS], v[start], ring_steps, ring_values, count, window, tolerance)

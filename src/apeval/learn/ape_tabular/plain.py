@@ -73,26 +73,24 @@ class Tables:
         c, row = self.config, self.rows[s][a_A]
         v_s = max(self.value(s), c.v_floor)
         if c.policy_update == "visited":
-            row.pi[a_E] = row.gt[a_E] * (r + self.value(s_next)) / v_s
-            if not c.true_floor:
-                row.pi[a_E] = max(c.delta, row.pi[a_E])
+            raw = row.gt[a_E] * (r + self.value(s_next)) / v_s
+            row.tilde[a_E] = raw if c.true_floor else max(c.delta, raw)
         else:
             for e, known in enumerate(row.successor):
                 if known is None:
-                    row.pi[e] = row.gt[e] * c.v_init / v_s
+                    raw = row.gt[e] * c.v_init / v_s
                 else:
-                    row.pi[e] = row.gt[e] * (float(known == FAILURE) + self.value(known)) / v_s
-                if not c.true_floor:
-                    row.pi[e] = max(c.delta, row.pi[e])
+                    raw = row.gt[e] * (float(known == FAILURE) + self.value(known)) / v_s
+                row.tilde[e] = raw if c.true_floor else max(c.delta, raw)
         self._normalise(row)
 
     def _normalise(self, row: Row) -> None:
         total = 0.0
-        for p in row.pi:
+        for p in row.tilde:
             total += p
         E, delta = len(row.pi), self.config.delta
         for e in range(E):
-            p = row.pi[e] / total if total > 0.0 else row.gt[e]
+            p = row.tilde[e] / total if total > 0.0 else row.gt[e]
             row.pi[e] = (1.0 - E * delta) * p + delta if self.config.true_floor else p
 
 
@@ -181,7 +179,7 @@ class PlainLearner(TabularLearner):
                 if isinstance(agent, Stochastic)
                 else 1.0
             )
-            rows[a_A] = Row(gt, list(gt), [None] * len(gt), pi_A)
+            rows[a_A] = Row(gt, list(gt), list(gt), [None] * len(gt), pi_A)
         return rows[a_A]
 
     def _outcome(self, x: Any, t: int) -> tuple[int, bool]:

@@ -26,6 +26,8 @@ class Row:
     """π_E,gt(· | s, a_A)."""
     pi: list[float]
     """π_E(· | s, a_A)."""
+    tilde: list[float]
+    """π̃_E(· | s, a_A), before normalisation: an entry stays until its own action is updated."""
     successor: list[State | None]
     """f_E(s, a_A, a_E) as last seen; None: not tried yet."""
     pi_A: float
@@ -110,5 +112,5 @@ def without_time(rows: Rows, horizon: int | None) -> Rows:
                 old = into[a_A].successor
                 into[a_A].successor = [o if o is not None else k for o, k in zip(old, bare, strict=True)]
             else:
-                into[a_A] = Row(row.gt, row.pi, bare, row.pi_A)
+                into[a_A] = Row(row.gt, row.pi, row.tilde, bare, row.pi_A)
     return merged

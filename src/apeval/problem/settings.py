@@ -1,4 +1,4 @@
-"""A method's settings: documented dataclass fields, set by name from text or values."""
+"""Settings of methods and problems: set by name, from values or from text."""
 
 from __future__ import annotations
 

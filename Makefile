@@ -1,0 +1,46 @@
+# `make demo` and `make test` do their own set-up; python3 and pip are all they need.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+
+# no window, no sound, and one thread per process: tests run side by side
+export MPLBACKEND = Agg
+export SDL_VIDEODRIVER = dummy
+export SDL_AUDIODRIVER = dummy
+export PYGAME_HIDE_SUPPORT_PROMPT = 1
+export OMP_NUM_THREADS = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint docs clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: $(STAMP) ## install apeval and its tools into .venv
+
+$(STAMP): pyproject.toml constraints.txt src/apeval/version.py
+	@$(PYTHON) -c 'import sys; sys.exit("apeval needs Python 3.10 or newer" if sys.version_info < (3, 10) else 0)'
+	@echo "installing into $(VENV) (a few minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,train,docs]"
+	@touch $@
+
+demo: $(STAMP) ## estimate a rare failure probability, from nothing to the result
+	$(BIN)/apeval run minigrid-s1 --steps 9000 --seed 1 --out runs/demo
+	@echo "The same as data: runs/demo/result.json"
+
+test: lint ## run every check: ruff, mypy, import contract, tests and doctests
+	$(BIN)/pytest -n 2
+
+lint: $(STAMP) ## run the fast checks: ruff, mypy --strict, import contract
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(STAMP) ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove what the checks and builds leave behind (not .venv, not runs)
+	rm -rf site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,57 @@
+"""`apeval list`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from apeval.environments import entries
+from apeval.errors import unknown
+from apeval.learn.method import methods
+from apeval.problem.registry import Entry
+
+
+def show(name: str | None) -> None:
+    """All problems and methods, or one of them in detail."""
+    console = Console()
+    problems, known = entries(), methods()
+    if name is None:
+        _lines("problems", {n: e.description for n, e in problems.items()})
+        _lines("methods", {n: m.description for n, m in known.items()})
+        typer.echo("\nSettings of one of them: apeval list NAME")
+    elif name in known:
+        console.print(f"[bold]{name}[/bold]: {known[name].description}")
+        console.print(_fields(known[name].config))
+    elif name in problems:
+        console.print(f"[bold]{name}[/bold]: {problems[name].description}")
+        console.print(_parameters(problems[name]))
+    else:
+        raise unknown("problem or method", name, [*problems, *known])
+
+
+def _lines(heading: str, descriptions: dict[str, str]) -> None:
+    typer.echo(heading)
+    for name, text in descriptions.items():
+        typer.echo(f"  {name:<24}{text}")
+
+
+def _fields(config: type) -> Table:
+    table = Table("--set", "default", "meaning", box=None, header_style="bold", pad_edge=False)
+    for field in dataclasses.fields(config):
+        text = str(field.metadata.get("help", ""))
+        if "choices" in field.metadata:
+            text += f" [{' | '.join(field.metadata['choices'])}]".replace("[", r"\[")
+        table.add_row(field.name, str(field.default), text)
+    return table
+
+
+def _parameters(entry: Entry) -> Table:
+    table = Table("--set", "default", box=None, header_style="bold", pad_edge=False)
+    for parameter in inspect.signature(entry.factory).parameters.values():
+        if parameter.name != "name" and parameter.default is not parameter.empty:
+            table.add_row(f"problem.{parameter.name}", str(parameter.default))
+    return table

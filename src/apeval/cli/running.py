@@ -1,0 +1,93 @@
+"""`apeval run` and `apeval truth`."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from apeval.cli.progress import live_progress
+from apeval.environments import make
+from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
+from apeval.results.store import prepare, save
+from apeval.run.evaluate import evaluate
+
+_DEFAULT_STEPS = 9_000
+_PREFIX = "problem."
+
+
+def run_problem(
+    name: str,
+    method: str | None,
+    steps: int | None,
+    episodes: int | None,
+    seed: int,
+    confidence: float,
+    assignments: list[str],
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Evaluate, show, and store where asked."""
+    problem, settings = build_problem(name, assignments)
+    if steps is None and episodes is None:
+        steps = _DEFAULT_STEPS
+    folder = None if out is None else prepare(out)
+    with live_progress(quiet=json) as listener:
+        result = evaluate(
+            problem,
+            method,
+            steps=steps,
+            episodes=episodes,
+            seed=seed,
+            confidence=confidence,
+            settings=settings,
+            listener=listener,
+        )
+    if folder is not None:
+        save(result, folder)
+    if json:
+        print_json(result.as_json())
+        return
+    typer.echo(str(result))
+    if folder is not None:
+        typer.echo(f"  stored in            {folder}")
+
+
+def show_truth(name: str, assignments: list[str], json: bool) -> None:
+    """Print what is known, and how."""
+    problem, settings = build_problem(name, assignments)
+    if settings:
+        raise ApevalError(f"truth takes problem settings only: write problem.{next(iter(settings))}")
+    if problem.truth is None:
+        raise ApevalError(f"no truth is known for {name} with these parameters")
+    known = problem.truth()
+    if json:
+        print_json({"problem": name, "parameters": dict(problem.parameters), **known.as_json()})
+        return
+    error = "exact" if known.standard_error == 0.0 else f"± {known.standard_error:.2e}"
+    typer.echo(f"{name}: {known.value:.6e} ({error}), {known.method}")
+    for key, value in known.provenance.items():
+        typer.echo(f"  {key}: {value}")
+
+
+def build_problem(name: str, assignments: list[str]) -> tuple[Problem, dict[str, Any]]:
+    """The problem with its own settings applied, and what is left for the method."""
+    parameters: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for text in assignments:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise ApevalError(f"--set takes name=value; got '{text}'")
+        if key.startswith(_PREFIX):
+            parameters[key.removeprefix(_PREFIX)] = value
+        else:
+            settings[key] = value
+    return make(name, **parameters), settings
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """One object on stdout."""
+    typer.echo(json_module.dumps(data, allow_nan=False, ensure_ascii=False))

@@ -1,0 +1,92 @@
+"""Reproductions and benchmarks by name: one module each beside this file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from apeval.errors import ApevalError, unknown
+
+TUNING, REPORTING = range(0, 1_000), range(10_000, 2**31)
+
+
+@dataclass(frozen=True)
+class Request:
+    """How often, from which seed, with which output folder, and who watches."""
+
+    seeds: int
+    first_seed: int = REPORTING.start
+    out: Path | None = None
+    tick: Callable[[str, int, int], None] = lambda what, done, total: None
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise ApevalError(f"--seeds must be at least 1; got {self.seeds}")
+        last = self.first_seed + self.seeds - 1
+        if not any(self.first_seed in r and last in r for r in (TUNING, REPORTING)):
+            raise ApevalError(
+                "seeds below 1,000 are for tuning and seeds from 10,000 on for reporting; "
+                f"{self.first_seed} … {last} is neither"
+            )
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds to run."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+
+@dataclass(frozen=True)
+class Report:
+    """An experiment's outcome: data, and the same as text for a person."""
+
+    data: dict[str, Any]
+    text: str
+    passed: bool = True
+    files: dict[str, Path] = field(default_factory=dict)
+
+
+Run = Callable[[Request], Report]
+R = TypeVar("R", bound=Run)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A registered experiment."""
+
+    name: str
+    description: str
+    default_seeds: int
+    run: Run
+
+
+_REGISTERED: dict[str, dict[str, Experiment]] = {"reproduce": {}, "bench": {}}
+
+
+def experiment(command: str, name: str, description: str, seeds: int) -> Callable[[R], R]:
+    """Register a function as `apeval reproduce NAME` or `apeval bench NAME`."""
+
+    def decorate(run: R) -> R:
+        _REGISTERED[command][name] = Experiment(name, description, seeds, run)
+        return run
+
+    return decorate
+
+
+def experiments(command: str) -> dict[str, Experiment]:
+    """All experiments of a command, by name."""
+    package = importlib.import_module("apeval.experiments")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return dict(sorted(_REGISTERED[command].items()))
+
+
+def find(command: str, name: str) -> Experiment:
+    """An experiment by name."""
+    known = experiments(command)
+    if name not in known:
+        raise unknown(f"{command} target", name, known)
+    return known[name]

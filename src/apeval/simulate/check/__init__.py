@@ -1,0 +1,170 @@
+"""`check_problem`: a user's mistakes, found at the door, each with its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+
+import numpy as np
+
+from apeval.problem.draws import NATURE, Draws, make_key
+from apeval.problem.laws import Law
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.check.contract import Contract, ask
+from apeval.simulate.check.density import check_density
+from apeval.simulate.check.repeat import check_repeats
+from apeval.simulate.check.report import BrokenError, Finding, Report
+from apeval.simulate.check.walk import Trace, walk
+
+__all__ = ["Finding", "Report", "check_problem"]
+
+_FIRST_LOOK = 2_000  # decisions; after that only the end of an episode is looked for
+
+
+def check_problem(
+    problem: Problem, *, episodes: int = 200, seed: int = 0, seconds: float = 10.0
+) -> Report:
+    """Simulate a little, and look for what would spoil an estimate.
+
+    Half of the episodes are nominal, half are driven to the disturbances' extremes. After half
+    of `seconds` no further batch is begun, so that a slow simulator is checked on fewer episodes;
+    the report says on how many. It never raises because of the problem; ask `raise_if_bad`.
+
+    >>> from apeval.environments import make
+    >>> check_problem(make("walk")).ok
+    True
+    """
+    findings: list[Finding] = []
+    try:
+        for finding in _checks(problem, max(2, episodes), seed, monotonic() + seconds, seconds):
+            findings.append(finding)
+    except BrokenError as broken:
+        return Report(problem.name, (*findings, broken.finding), complete=False)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}. The problem's parts do not fit together"
+        broken_parts = Finding("exception", False, message)
+        return Report(problem.name, (*findings, broken_parts), complete=False)
+    return Report(problem.name, tuple(findings))
+
+
+def _checks(
+    problem: Problem, episodes: int, seed: int, until: float, seconds: float
+) -> Iterator[Finding]:
+    contract, key = Contract(problem), make_key(seed)
+    contract.parts()
+    half = until - seconds / 2.0
+    nominal = _walks(contract, key, np.arange(episodes // 2), half, stress=False)
+    stressed = _walks(contract, key, np.arange(episodes // 2, episodes), half, stress=True)
+    n, steps = sum(t.n for t in nominal + stressed), sum(t.steps for t in nominal + stressed)
+    yield Finding("shapes", True, f"right in {steps:,} decisions of {n:,} episodes")
+    yield Finding("finite states", True, "no NaN or infinity in any view")
+    yield from _density(problem, nominal + stressed, seed)
+    if problem.margin is not None:
+        yield _margin(nominal + stressed)
+    yield from check_repeats(contract, key)
+    yield _ends(contract, nominal, key, until)
+
+
+def _walks(
+    contract: Contract, key: IntArray, ids: IntArray, until: float, stress: bool
+) -> list[Trace]:
+    """Batches as large as the problem likes them; at least one."""
+    traces: list[Trace] = []
+    for first in range(0, len(ids), contract.problem.chunk):
+        if traces and monotonic() > until:
+            break
+        batch = ids[first : first + contract.problem.chunk]
+        traces.append(walk(contract, key, batch, _FIRST_LOOK, until, stress))
+    return traces
+
+
+def _density(problem: Problem, traces: list[Trace], seed: int) -> Iterator[Finding]:
+    decisions = [d for trace in traces for d in trace.decisions]
+    sizes = [len(d.ids) for d in decisions]
+    law: Law = ask("nominal law's stack", lambda: Law.stack([d.law for d in decisions], sizes))
+    outcomes = getattr(problem.nominal, "outcomes", None)
+    yield check_density(
+        "nominal", law, _situations(law, sum(sizes)), problem.nominal.dim,
+        problem.nominal.discrete, outcomes, seed,
+    )  # fmt: skip
+    if problem.initial is not None and traces[0].law_0 is not None:
+        law = traces[0].law_0
+        outcomes = getattr(problem.initial, "outcomes", None)
+        yield check_density(
+            "initial", law, _situations(law, traces[0].n), problem.initial.dim,
+            problem.initial.discrete, outcomes, seed,
+        )  # fmt: skip
+
+
+def _situations(law: Law, n: int) -> int:
+    """How many different laws there are: one where no parameter has more than one row."""
+    return n if any(np.ndim(v) and len(v) > 1 for v in vars(law).values()) else 1
+
+
+def _margin(traces: list[Trace]) -> Finding:
+    """margin(x) ≤ 0 if and only if failed(x), wherever both are read."""
+    positive = failures = negative = safe = 0
+    for d in (d for trace in traces for d in trace.decisions):
+        if d.margin is None:
+            continue
+        fails = d.kind[d.judged] > 0
+        low = d.margin[d.judged] <= 0.0
+        failures, safe = failures + int(fails.sum()), safe + int((~fails).sum())
+        positive, negative = positive + int((fails & ~low).sum()), negative + int((low & ~fails).sum())
+    wrong = []
+    if negative:
+        wrong.append(f"the margin is ≤ 0 in {negative:,} of {safe:,} states without failure")
+    if positive:
+        wrong.append(f"the margin is > 0 in {positive:,} of {failures:,} states with failure")
+    if wrong:
+        remedy = "define the event by the margin, failed = margin(x) <= 0, or mend its sign"
+        return Finding("margin", False, f"{' and '.join(wrong)}: {remedy}")
+    told = f"agrees with the event in {failures:,} failures and {safe:,} other states"
+    return Finding("margin", True, told if failures else f"{told}; no failure was seen")
+
+
+def _ends(contract: Contract, traces: list[Trace], key: IntArray, until: float) -> Finding:
+    """Follow the episodes that have not ended, up to the cap."""
+    problem = contract.problem
+    if problem.horizon is not None:
+        return Finding("ends", True, f"after {problem.horizon:,} decisions at the latest")
+    n = sum(trace.n for trace in traces)
+    late = [trace for trace in traces if len(trace.running)]
+    told = f"all of {n:,} nominal episodes ended"
+    if not late:
+        return Finding("ends", True, f"{told}, the longest after {max(map(_length, traces)):,}")
+    remedy = "let `done` or `failed` end it, give horizon=, or raise cap= if it needs longer"
+    for trace in late:
+        left, t = _follow(problem, trace, key, until)
+        if left and t >= problem.cap:
+            message = f"{left:,} of {trace.n:,} episodes had not ended at the cap of {t:,} decisions"
+            return Finding("ends", False, f"{message}: {remedy}")
+        if left and left == trace.n:
+            message = f"none of {left:,} episodes ended within {t:,} decisions"
+            return Finding("ends", False, f"{message}: {remedy}")
+        if left:
+            message = f"{left:,} of {trace.n:,} episodes were still running after {t:,} decisions"
+            return Finding("ends", True, f"{message} (the check waits no longer)")
+    return Finding("ends", True, told)
+
+
+def _length(trace: Trace) -> int:
+    return len(trace.decisions)
+
+
+def _follow(problem: Problem, trace: Trace, key: IntArray, until: float) -> tuple[int, int]:
+    """How many episodes are still running, and after how many decisions."""
+    x, alive, t = trace.x, trace.running, len(trace.decisions)
+    while len(alive) and t < problem.cap and monotonic() < until:
+        draws = Draws(key, alive, t)
+        a_A = problem.act(x, draws)
+        a_E = problem.nominal.given(x, a_A).sample(draws.stream(NATURE, problem.nominal.dim))
+        x = ask("step", lambda x=x, a=(a_A, a_E, draws): problem.step(x, *a))  # type: ignore[misc]
+        going = ~np.asarray(problem.done(x) if problem.done else np.zeros(len(alive), bool))
+        if not problem.judge_at_end:
+            going &= np.asarray(problem.failed(x)) == 0
+        if not going.all():
+            x, alive = x[going], alive[going]
+        t += 1
+    return len(alive), t

@@ -1,0 +1,65 @@
+"""What a check found, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apeval.errors import ProblemError
+
+_SHOWN = 3  # findings that an error quotes
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check's outcome; where it is bad, `message` names the cause and the remedy."""
+
+    name: str
+    ok: bool
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'ok ' if self.ok else 'BAD'}  {self.name}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was checked of a problem."""
+
+    problem: str
+    findings: tuple[Finding, ...]
+    complete: bool = True
+    """Whether every check ran; a broken part keeps the later ones from running."""
+
+    @property
+    def bad(self) -> tuple[Finding, ...]:
+        """What must be mended."""
+        return tuple(f for f in self.findings if not f.ok)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing must be mended."""
+        return not self.bad
+
+    def __str__(self) -> str:
+        name = f"problem '{self.problem}'" if self.problem else "the problem"
+        verdict = "passed" if self.ok else f"{len(self.bad)} to mend"
+        lines = [f"{name}: {len(self.findings)} checks, {verdict}"]
+        lines += [f"  {finding}" for finding in self.findings]
+        if not self.complete:
+            lines.append("  the other checks can run once this is mended")
+        return "\n".join(lines)
+
+    def raise_if_bad(self) -> None:
+        """A `ProblemError` with the first findings, where there are any."""
+        if self.ok:
+            return
+        text = "; ".join(f"{f.name}: {f.message}" for f in self.bad[:_SHOWN])
+        raise ProblemError(text)
+
+
+class BrokenError(Exception):
+    """A part of the problem on which no further check can rest."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.finding = Finding(name, False, message)

@@ -1,0 +1,122 @@
+"""What a user meets first: imports that stay light, a README that runs, one version."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import apeval
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+INFLOW = [0.6, 0.25, 0.1, 0.05]  # of the README's tank
+HEAVY = {
+    "Box2D", "gymnasium", "highway_env", "matplotlib", "minigrid", "numba", "pandas", "pygame",
+    "ray", "scipy", "stable_baselines3", "torch",
+}  # fmt: skip
+_MODULES = "import sys; sys.stderr.write('\\n'.join(sys.modules))"
+_HELP = """
+import sys
+sys.argv = ["apeval", *{arguments}]
+from apeval.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules in a fresh interpreter after it ran the code."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + "\n" + _MODULES], capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.split())
+
+
+def test_the_probe_sees_a_heavy_module() -> None:
+    assert HEAVY & loaded_by("import apeval; apeval.make('walk')") >= {"scipy"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import apeval",
+        "import apeval; dir(apeval)",
+        _HELP.format(arguments=["--help"]),
+        _HELP.format(arguments=["run", "--help"]),
+        _HELP.format(arguments=["reproduce", "--help"]),
+    ],
+    ids=["import", "dir", "help", "run-help", "reproduce-help"],
+)
+def test_start_is_light(code: str) -> None:
+    modules = loaded_by(code)
+    assert "apeval" in modules
+    assert HEAVY & modules == set()
+
+
+def test_every_public_name_exists() -> None:
+    missing = []
+    for name in apeval.__all__:
+        try:
+            getattr(apeval, name)
+        except (AttributeError, ImportError):
+            missing.append(name)
+    assert missing == []
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    commands = re.findall(r"^    (\S+ \S+)", README, re.MULTILINE)
+    assert commands[:2] == ["make demo", "make test"]
+
+
+@cache
+def printed_by(block: str) -> str:
+    """What a code block of the README prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(block, "README.md", "exec"), {})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_readme_code_runs(block: str) -> None:
+    assert "failure probability" in printed_by(block)
+
+
+def test_readme_tank_is_estimated_right() -> None:
+    (block,) = [b for b in BLOCKS if "tank" in b]
+    out = printed_by(block)
+    lo, hi = re.search(r"95% interval \[(\S+), (\S+)\]", out).groups()  # type: ignore[union-attr]
+    assert float(lo) < _tank_truth() < float(hi)
+    assert "warning" not in out
+
+
+def _tank_truth() -> float:
+    """The README's tank, solved by backward recursion over its 100 decisions."""
+    v = dict.fromkeys(range(1, 10), 0.0)
+    for _ in range(100):
+        after = {level: v.get(level, float(level > 9)) for level in range(-1, 13)}
+        v = {
+            x: sum(p * after[x - 1 - (x > 7) + litres] for litres, p in enumerate(INFLOW))
+            for x in v
+        }
+    return v[3]
+
+
+def test_one_version() -> None:
+    assert importlib.metadata.version("apeval") == apeval.__version__
+    shown = subprocess.run(
+        [sys.executable, "-c", _HELP.format(arguments=["--version"])],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert shown.stdout.strip() == apeval.__version__
