@@ -39,7 +39,7 @@ lint: $(STAMP) ## run the fast checks: ruff, mypy --strict, import contract
 	$(BIN)/lint-imports
 
 docs: $(STAMP) ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove what the checks and builds leave behind (not .venv, not runs)
 	rm -rf site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -12,7 +12,7 @@ import pytest
 from apeval.environments import make
 from apeval.environments.minigrid import P_STAY, policy, rules
 from apeval.errors import ApevalError, ProblemError
-from apeval.problem.draws import make_key
+from apeval.problem.draws import Draws, make_key
 from apeval.problem.exact import exact_by_kind, exact_values
 from apeval.problem.problem import Problem
 from apeval.problem.table import SAFE_END, failure_code
@@ -83,19 +83,17 @@ def test_package_and_tables_give_the_same_episodes(name: str) -> None:
 
 
 def test_environments_are_used_again_and_never_shared() -> None:
-    from apeval.environments.minigrid.package import Pool
-
-    pool, s0 = Pool(P_STAY), rules.start_state((4, 1))
-    first, second = pool.start(3, s0), pool.start(3, s0)
-    envs = set(first.envs)
+    problem, draws = make("minigrid-s1@package"), Draws(make_key(1), np.arange(3))
+    first, second = problem.reset(draws), problem.reset(draws)
+    envs, s0 = set(first.envs), rules.start_state((4, 1))
     assert len(envs | set(second.envs)) == 6
     forward, stay = np.full((3, 1), rules.FORWARD), np.zeros((3, 1), np.int64)
     for _ in range(4):
-        first = pool.step(first, forward, stay)
-    assert first.states.tolist() == 3 * [SAFE_END]
-    assert second.states.tolist() == 3 * [s0]
-    assert set(pool.start(3, s0).envs) == envs
-    assert pool.step(first, forward, stay).states.tolist() == 3 * [SAFE_END]
+        first = problem.step(first, forward, stay, draws)
+    assert problem.observe(first).tolist() == 3 * [[SAFE_END]]
+    assert problem.observe(second).tolist() == 3 * [[s0]]
+    del first
+    assert set(problem.reset(draws).envs) == envs
 
 
 @pytest.mark.parametrize("name", STARTS)

@@ -71,8 +71,10 @@ def effective_size(w: FloatArray) -> float:
     >>> effective_size(np.ones(5))
     5.0
     """
-    total = float(w.sum())
-    return 0.0 if total <= 0.0 else total**2 / float((w * w).sum())
+    if not (w > 0.0).any():
+        return 0.0
+    relative = w / w.max()
+    return float(relative.sum()) ** 2 / float((relative * relative).sum())
 
 
 def _interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import SimulationError
-from apeval.problem.draws import NATURE, Draws
+from apeval.problem.draws import NATURE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
@@ -79,8 +79,9 @@ def rollout(
     )
     last = problem.longest if allowed is None else min(problem.longest, allowed - first)
     rows, alive, s_end = _Rows(), np.arange(n), None
+    tape = Tape(key, np.asarray(ids), last)
     for t in range(last):
-        draws = Draws(key, np.asarray(ids)[alive], t)
+        draws = tape.at(t, alive)
         now = situation(problem, x, draws)
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
         rows.add(alive, now, a_E)

@@ -52,7 +52,7 @@ def hard_actions(g: Geometry, n: int, rng: np.random.Generator) -> tuple[FloatAr
     parts += [nominal_actions(g, third // 2, rng, scale) for scale in (2.0, 4.0)]
     parts.append(g.box * rng.choice([-1.0, 1.0], size=(corner, g.decisions, g.d_E)))
     rest = n - sum(map(len, parts))
-    pool = nominal_actions(g, 40_000, rng, 3.0)
+    pool = nominal_actions(g, max(2_000, 50 * n), rng, 3.0)
     x = twin_episode(g, pool)
     pending = np.flatnonzero((x[:, PENDING] > 0.5) & ~failed(x))[: rest // 2]
     close = np.argsort(np.abs(x[:, SEPARATION]), kind="stable")[: rest - len(pending)]

@@ -1,14 +1,15 @@
 """Ground truths of the intersections: data files with their provenance, how they are made, and
 how they are checked.
 
-``python -m apeval.environments.intersection.ground_truth`` recomputes the files of this package.
+``python -m apeval.environments.intersection.ground_truth`` recomputes the data files.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,7 @@ def compute(name: str, seed: int = 10_000) -> dict[str, Any]:
     from apeval.environments.intersection.sampling import importance_sampling, monte_carlo
 
     g = PRESETS[name]
-    lines, width = (5, 1.0) if g.d_E == 3 else (6, 0.5)
-    coarse, fine = (solve(g, Grid(u, v, lines, width)) for u, v in ((320, 80), (480, 120)))
+    coarse, fine = (solve(g, Grid(u, v, lines=5, width=0.5)) for u, v in ((320, 80), (480, 120)))
     checks = {"importance sampling": importance_sampling(fine, IS_EPISODES, seed)}
     if g.d_E == 3:
         checks["Monte Carlo"] = monte_carlo(g, MC_EPISODES, seed + 1)
@@ -82,7 +82,7 @@ def compute(name: str, seed: int = 10_000) -> dict[str, Any]:
         "seed": seed,
         "geometry": g.as_dict(),
         "date": datetime.date.today().isoformat(),
-        "command": COMMAND,
+        "command": f"{COMMAND} {name}",
     }
 
 
@@ -134,19 +134,16 @@ def _enough(stated: Truth, target: float) -> int:
     return int((1.0 - stated.value) / stated.value / target**2) + 1
 
 
-def main() -> None:
-    """Recompute the data files."""
-    folder = Path(str(files(__package__).joinpath("truths")))
-    for name in PRESETS:
-        data = compute(name)
-        (folder / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        print(name, data["value"], data["sampling"])
+def main(names: Sequence[str]) -> None:
+    """Recompute data files, all of them if none is named."""
     from apeval.environments.intersection.multi import compute as compute_multi
 
-    data = compute_multi()
-    (folder / "int-multi.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    print("int-multi", data["value"])
+    folder = Path(str(files(__package__).joinpath("truths")))
+    for name in names or [*PRESETS, "int-multi"]:
+        data = compute_multi() if name == "int-multi" else compute(name)
+        (folder / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        print(json.dumps(data, indent=2))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -30,7 +30,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.truth import Truth
 from apeval.problem.types import Array, BoolArray, FloatArray
 
-COMMAND = "python -m apeval.environments.intersection.ground_truth"
+COMMAND = "python -m apeval.environments.intersection.ground_truth int-multi"
 EPISODES = 40_000
 
 #: Columns: sub-steps done, the ego's pending impact, crash and smallest separation; then per car

@@ -27,9 +27,9 @@ def check_problem(
 ) -> Report:
     """Simulate a little, and look for what would spoil an estimate.
 
-    Half of the episodes are nominal, half are driven to the disturbances' extremes. After half
-    of `seconds` no further batch is begun, so that a slow simulator is checked on fewer episodes;
-    the report says on how many. It never raises because of the problem; ask `raise_if_bad`.
+    Half of the episodes are nominal, half are driven to the disturbances' extremes. It takes
+    about `seconds` at the most, so that a slow simulator is checked on fewer decisions; the report
+    says on how many. It never raises because of the problem; ask `raise_if_bad`.
 
     >>> from apeval.environments import make
     >>> check_problem(make("walk")).ok
@@ -37,7 +37,7 @@ def check_problem(
     """
     findings: list[Finding] = []
     try:
-        for finding in _checks(problem, max(2, episodes), seed, monotonic() + seconds, seconds):
+        for finding in _checks(problem, max(2, episodes), seed, seconds):
             findings.append(finding)
     except BrokenError as broken:
         return Report(problem.name, (*findings, broken.finding), complete=False)
@@ -48,22 +48,21 @@ def check_problem(
     return Report(problem.name, tuple(findings))
 
 
-def _checks(
-    problem: Problem, episodes: int, seed: int, until: float, seconds: float
-) -> Iterator[Finding]:
+def _checks(problem: Problem, episodes: int, seed: int, seconds: float) -> Iterator[Finding]:
     contract, key = Contract(problem), make_key(seed)
     contract.parts()
-    half = until - seconds / 2.0
-    nominal = _walks(contract, key, np.arange(episodes // 2), half, stress=False)
-    stressed = _walks(contract, key, np.arange(episodes // 2, episodes), half, stress=True)
+    begin, part, half = monotonic(), seconds / 4.0, episodes // 2
+    nominal = _walks(contract, key, np.arange(half), begin + part, stress=False)
+    stressed = _walks(contract, key, np.arange(half, episodes), begin + 2 * part, stress=True)
+    spent = monotonic() - begin
     n, steps = sum(t.n for t in nominal + stressed), sum(t.steps for t in nominal + stressed)
     yield Finding("shapes", True, f"right in {steps:,} decisions of {n:,} episodes")
     yield Finding("finite states", True, "no NaN or infinity in any view")
     yield from _density(problem, nominal + stressed, seed)
     if problem.margin is not None:
         yield _margin(nominal + stressed)
-    yield from check_repeats(contract, key)
-    yield _ends(contract, nominal, key, until)
+    yield from check_repeats(contract, key, int(part * steps / spent))
+    yield _ends(contract, nominal, key, begin + seconds)
 
 
 def _walks(
@@ -111,14 +110,18 @@ def _margin(traces: list[Trace]) -> Finding:
         fails = d.kind[d.judged] > 0
         low = d.margin[d.judged] <= 0.0
         failures, safe = failures + int(fails.sum()), safe + int((~fails).sum())
-        positive, negative = positive + int((fails & ~low).sum()), negative + int((low & ~fails).sum())
+        positive += int((fails & ~low).sum())
+        negative += int((low & ~fails).sum())
     wrong = []
     if negative:
         wrong.append(f"the margin is ≤ 0 in {negative:,} of {safe:,} states without failure")
     if positive:
         wrong.append(f"the margin is > 0 in {positive:,} of {failures:,} states with failure")
     if wrong:
-        remedy = "define the event by the margin, failed = margin(x) <= 0, or mend its sign"
+        remedy = (
+            "mend its sign or its zero, or define the event by it, failed = margin(x) <= 0; where "
+            "it is a proxy, return np.where(failed(x), np.minimum(m, 0), m)"
+        )
         return Finding("margin", False, f"{' and '.join(wrong)}: {remedy}")
     told = f"agrees with the event in {failures:,} failures and {safe:,} other states"
     return Finding("margin", True, told if failures else f"{told}; no failure was seen")
@@ -138,7 +141,7 @@ def _ends(contract: Contract, traces: list[Trace], key: IntArray, until: float) 
     for trace in late:
         left, t = _follow(problem, trace, key, until)
         if left and t >= problem.cap:
-            message = f"{left:,} of {trace.n:,} episodes had not ended at the cap of {t:,} decisions"
+            message = f"{left:,} of {trace.n:,} episodes reached the cap of {t:,} decisions"
             return Finding("ends", False, f"{message}: {remedy}")
         if left and left == trace.n:
             message = f"none of {left:,} episodes ended within {t:,} decisions"

@@ -308,7 +308,7 @@ def _policy(agent: Any) -> Any:
 
 def _finite(name: str, part: str, array: Array, remedy: str) -> Array:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        rows = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        rows = np.asarray(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
         raise BrokenError(
             name, f"`{part}` gave NaN or infinity in {rows.sum()} of {len(rows)} episodes: {remedy}"
         )

@@ -192,7 +192,8 @@ def _points(
     R, _, d = pilot.shape
     m, s = pilot.mean(axis=1, keepdims=True), pilot.std(axis=1, keepdims=True)
     p_lo, p_hi = ndtr((lo - m) / s), ndtr((hi - m) / s)
-    unit = Draws(key, np.arange(R * K) + 2 * R * _SAMPLES).stream(NATURE, d + 1).reshape(R, K, d + 1)
+    ids = np.arange(R * K) + 2 * R * _SAMPLES
+    unit = Draws(key, ids).stream(NATURE, d + 1).reshape(R, K, d + 1)
     u, uniform = unit[:, :, :d], unit[:, :, d:] < 0.5
     normal = m + s * ndtri(p_lo + u * (p_hi - p_lo))
     b = np.where(uniform, lo + u * (hi - lo), np.clip(normal, lo, hi))
@@ -217,8 +218,7 @@ def _boxes(pilot: Array, lo: Array, hi: Array) -> list[tuple[str, Array, Array]]
 
 
 def _in(a: Array, low: Array, high: Array) -> BoolArray:
-    inside: BoolArray = ((a >= low) & (a <= high)).all(axis=2)
-    return inside
+    return np.asarray(np.all((a >= low) & (a <= high), axis=2))
 
 
 def _mismatch(part: str, where: str, share: float, told: float) -> str:

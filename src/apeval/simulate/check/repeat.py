@@ -9,15 +9,17 @@ from apeval.simulate.check.contract import Contract
 from apeval.simulate.check.report import Finding
 from apeval.simulate.check.walk import Trace, walk
 
-_TOGETHER, _ALONE, _DECISIONS = 8, 3, 200
+_TOGETHER, _ALONE = 8, 3
+_LEAST, _MOST = 3, 200  # decisions per episode
 _ROUNDING = 1e-5  # relative; single precision in a network gives 1e-7 at the first difference
 
 
-def check_repeats(contract: Contract, key: IntArray) -> list[Finding]:
-    """The same episodes twice, then some of them alone."""
+def check_repeats(contract: Contract, key: IntArray, affordable: int) -> list[Finding]:
+    """The same episodes twice, then some of them alone, in about `affordable` decisions."""
     ids = np.arange(_TOGETHER)
-    first = walk(contract, key, ids, _DECISIONS)
-    again = walk(contract, key, ids, _DECISIONS)
+    limit = min(_MOST, max(_LEAST, affordable // (2 * _TOGETHER + _ALONE)))
+    first = walk(contract, key, ids, limit)
+    again = walk(contract, key, ids, limit)
     found = _difference(first, again, ids)
     if found:
         message = (
@@ -27,7 +29,7 @@ def check_repeats(contract: Contract, key: IntArray) -> list[Finding]:
         return [Finding("repeatable", False, message)]
     told = f"{_TOGETHER} episodes came out the same twice, bit by bit"
     findings = [Finding("repeatable", True, told)]
-    alone = [(i, walk(contract, key, ids[i : i + 1], _DECISIONS)) for i in range(_ALONE)]
+    alone = [(i, walk(contract, key, ids[i : i + 1], limit)) for i in range(_ALONE)]
     differ = [d for i, trace in alone if (d := _difference(first, trace, ids[i : i + 1]))]
     rough = [text for text, rounding in differ if not rounding]
     if rough:
@@ -48,15 +50,16 @@ def check_repeats(contract: Contract, key: IntArray) -> list[Finding]:
 def _difference(one: Trace, other: Trace, ids: IntArray) -> tuple[str, bool] | None:
     """The first difference between two traces of the same episodes, and whether it is of the
     size of rounding."""
-    for id in ids:
-        a, b = one.episode(int(id)), other.episode(int(id))
+    for i in ids:
+        a, b = one.episode(int(i)), other.episode(int(i))
         for t in range(max(len(a["s"]), len(b["s"]))):
             for name in a:
                 if t >= len(a[name]) or t >= len(b[name]):
-                    return f"episode {id} ended after {t} decisions in one run only", False
+                    return f"episode {i} ended after {t} decisions in one run only", False
                 if not np.array_equal(a[name][t], b[name][t]):
-                    where = f"{_NAMES.get(name, name)} of episode {id} differs first at decision {t}"
-                    return where, _near(a[name][t], b[name][t])
+                    what = _NAMES.get(name, name)
+                    near = _near(a[name][t], b[name][t])
+                    return f"{what} of episode {i} differs first at decision {t}", near
     return None
 
 

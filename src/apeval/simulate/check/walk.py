@@ -75,7 +75,7 @@ def walk(
     trace, alive = Trace(len(ids), law_0=law_0), ids
     s = contract.observe(x, len(alive), "at reset")
     for t in range(min(limit, problem.longest)):
-        if monotonic() > until:
+        if t and monotonic() > until:
             break
         draws = Draws(key, alive, t)
         a_A = contract.act(x, draws)

@@ -1,0 +1,114 @@
+"""The command line's contract."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from apeval.cli.main import main
+
+KEYS = {
+    "schema_version", "problem", "method", "seed", "settings", "estimate", "value",
+    "standard_error", "interval", "confidence", "steps", "episodes", "failures", "failure_rate",
+    "final", "warnings", "seconds", "truth",
+}  # fmt: skip
+
+
+Outcome = tuple[int, str, str]
+
+
+@pytest.fixture
+def apeval(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """Run the command line in this process: exit code, stdout, stderr."""
+
+    def run(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["apeval", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capfd.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return run
+
+
+def test_run_prints_one_json_object_and_stores_the_same(
+    apeval: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    code, out, err = apeval(
+        "run", "walk", "--steps", "2000", "--seed", "1", "--json", "--out", str(tmp_path / "r"),
+        "--set", "problem.top=5", "--set", "learn_share=0.4",
+    )  # fmt: skip
+    assert code == 0, err
+    data = json.loads(out)
+    assert data.keys() >= KEYS
+    assert data["final"].keys() == {"steps", "episodes", "failures", "failure_rate", "ess"}
+    assert data["steps"] <= 2000
+    assert data["settings"]["learn_share"] == 0.4
+    assert data["interval"][0] <= data["estimate"] <= data["interval"][1]
+    assert json.loads((tmp_path / "r" / "result.json").read_text()) == data
+    assert (tmp_path / "r" / "failures.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", "wlak"), "Did you mean 'walk'?"),
+        (("run", "walk", "--method", "ape-tabluar"), "Did you mean 'ape-tabular'?"),
+        (("run", "walk", "--steps", "-3"), "at least 1"),
+        (("run", "walk", "--episodes", "0"), "at least 1"),
+        (("run", "walk", "--steps", "9", "--episodes", "9"), "not both"),
+        (("run", "walk", "--seed", "-1"), "seed"),
+        (("run", "walk", "--confidence", "1.5"), "confidence"),
+        (("run", "walk", "--set", "delta"), "name=value"),
+        (("run", "walk", "--set", "delta=many"), "a number"),
+        (("run", "walk", "--set", "delta=7"), "must lie in"),
+        (("run", "walk", "--set", "policy_update=rows"), "Did you mean 'row'?"),
+        (("run", "walk", "--set", "problem.p_up=2"), "between 0 and 1"),
+        (("run", "walk", "--out", "/proc/nowhere/x"), "cannot write"),
+        (("truth", "wal"), "Did you mean 'walk'?"),
+        (("reproduce", "table"), "Did you mean 'table1'?"),
+        (("bench", "sped"), "Did you mean 'speed'?"),
+        (("bench", "speed", "--seeds", "2000", "--tuning"), "for tuning"),
+        (("list", "wakl"), "Did you mean 'walk'?"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(
+    apeval: Callable[..., Outcome], arguments: tuple[str, ...], says: str
+) -> None:
+    code, out, err = apeval(*arguments)
+    assert code == 2
+    assert out == ""
+    assert says in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_truth_and_list(apeval: Callable[..., Outcome]) -> None:
+    known = json.loads(apeval("truth", "walk", "--json")[1])
+    assert known["value"] == pytest.approx(9.53675e-7, rel=1e-5)
+    assert known["standard_error"] == 0.0
+    assert "gambler" in known["method"]
+    listed = apeval("list")[1]
+    assert "minigrid-s1" in listed
+    assert "ape-tabular" in listed
+    assert "δ" in apeval("list", "ape-tabular")[1]
+    assert "problem.p_up" in apeval("list", "walk")[1]
+
+
+def test_table1_in_small(apeval: Callable[..., Outcome], tmp_path: Path) -> None:
+    code, out, err = apeval(
+        "reproduce", "table1", "--seeds", "1", "--tuning", "--out", str(tmp_path), "--json"
+    )
+    assert code == 0, err
+    data = json.loads(out)
+    assert set(data["starts"]) == {"minigrid-s1", "minigrid-s2", "minigrid-s3"}
+    for start in data["starts"].values():
+        assert start["ape"]["value_mean"] == pytest.approx(start["exact"], rel=0.15)
+        assert start["ape"]["steps_mean"] < start["mc"]["steps_mean"]
+    assert (tmp_path / "minigrid.png").stat().st_size > 1_000
+    assert "APE published" in (tmp_path / "table1.md").read_text()

@@ -1,0 +1,99 @@
+"""What every method must keep, checked for each registered one on known truths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import apeval
+from apeval.learn.method import methods
+from apeval.problem.problem import Problem
+from apeval.problem.truth import Truth
+from apeval.run.result import Result
+
+BUDGET = {"walk": 3_000, "gauss": 3_000}
+
+
+def problem_of(name: str) -> Problem:
+    """A discrete and a continuous problem, both with a truth near 0.03."""
+    if name == "walk":
+        return apeval.make("walk", top=5)
+    return apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: x + a_E,
+        failed=lambda x: x[:, 0] > 3.7617,  # S_4 > 1.8808·√4: Φ(−1.8808) = 0.03
+        judge_at_end=True,
+        margin=lambda x: 3.7617 - x[:, 0],
+        horizon=4,
+        name="gauss",
+        truth=lambda: Truth(0.03, 0.0, "closed form"),
+    )
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(method, name, id=f"{method.name}-{name}")
+        for method in methods().values()
+        for name in BUDGET
+        if method.suits(problem_of(name)) is None
+    ]
+
+
+def same(a: Result, b: Result) -> bool:
+    ignored = ("problem", "truth", "seconds", "parameters")
+    x, y = a.as_json(), b.as_json()
+    return {k: v for k, v in x.items() if k not in ignored} == {
+        k: v for k, v in y.items() if k not in ignored
+    }
+
+
+@pytest.mark.parametrize(("method", "name"), cases())
+def test_a_renamed_copy_without_truth_gives_the_same_bits(method: Any, name: str) -> None:
+    problem = problem_of(name)
+    steps = BUDGET[name]
+    plain = apeval.evaluate(problem, method.name, steps=steps, seed=3)
+    hidden = replace(problem, name="another", truth=None, description="", parameters={})
+    renamed = apeval.evaluate(hidden, method.name, steps=steps, seed=3)
+    assert same(plain, renamed)
+    assert plain.records == renamed.records
+    assert renamed.truth is None
+    assert not same(plain, apeval.evaluate(problem, method.name, steps=steps, seed=4))
+
+
+@pytest.mark.parametrize(("method", "name"), cases())
+def test_the_budget_holds_and_is_used(method: Any, name: str) -> None:
+    problem = problem_of(name)
+    by_steps = apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=0)
+    assert 0.7 * BUDGET[name] <= by_steps.steps <= BUDGET[name]
+    by_episodes = apeval.evaluate(problem, method.name, episodes=300, seed=0)
+    assert by_episodes.episodes == 300
+    assert by_steps.final.episodes <= by_steps.episodes
+    assert by_steps.final.failures <= by_steps.failures
+
+
+@pytest.mark.parametrize(("method", "name"), cases())
+def test_the_estimate_covers_the_truth(method: Any, name: str) -> None:
+    """20 seeds at 95 %: fewer than 16 covering has probability < 0.3 %."""
+    problem = problem_of(name)
+    truth = problem.truth().value if problem.truth else 0.0
+    results = [
+        apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=s) for s in range(20)
+    ]
+    assert sum(r.interval[0] <= truth <= r.interval[1] for r in results) >= 16
+
+
+@pytest.mark.parametrize(("method", "name"), cases())
+def test_any_recorded_failure_replays_as_a_failure(method: Any, name: str) -> None:
+    from apeval.simulate.replay import Record, replay
+
+    problem = problem_of(name)
+    result = apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=1)
+    assert result.records
+    for data in result.records[:3]:
+        again = replay(problem, Record.from_json(data))
+        assert bool(again.failed[0])
+        assert again.a_E.tolist() == data["a_E"]

@@ -1,0 +1,66 @@
+"""The documentation says what the code does: fields, options, names and exact values."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+import apeval
+from apeval.cli.main import app
+from apeval.environments import entries
+from apeval.learn.method import methods
+from apeval.run.result import FinalStage, Result
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def documented(page: str) -> set[str]:
+    """What stands in backticks in the first column of the page's tables."""
+    return set(re.findall(r"^\| `([^`]+)`", PAGES[page], re.MULTILINE))
+
+
+def test_every_field_of_the_result_is_documented() -> None:
+    stored_elsewhere = {"curve", "records"}
+    fields = {f.name for f in dataclasses.fields(Result)} - stored_elsewhere
+    fields |= {f.name for f in dataclasses.fields(FinalStage)} | {"schema_version"}
+    assert documented("reference/json.md") == fields
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_option_is_documented(command: str) -> None:
+    _, found, text = PAGES["reference/cli.md"].partition(f"\n## apeval {command}\n")
+    assert found
+    section = text.split("\n## ")[0]
+    options = {o for p in COMMANDS[command].params for o in p.opts if o.startswith("--")}
+    mentioned = set(re.findall(r"--[a-z]+", section))
+    assert options - {"--help"} <= mentioned
+    assert mentioned <= options
+
+
+def test_commands_name_what_exists() -> None:
+    text = "\n".join([*PAGES.values(), (DOCS.parent / "README.md").read_text("utf-8")])
+    problems = set(re.findall(r"apeval (?:run|truth) ([a-z][\w@-]*)", text))
+    assert problems
+    assert problems <= set(entries())
+    assert set(re.findall(r"--method ([a-z][\w-]*)", text)) <= set(methods())
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_every_method_has_a_page(name: str) -> None:
+    assert PAGES[f"methods/{name}.md"].startswith(f"# {name}\n")
+
+
+@pytest.mark.parametrize("page", ["problems/minigrid.md", "problems/walk.md"])
+def test_exact_values_are_those_of_the_code(page: str) -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \|.*\| (\d\.\d+e-\d+) \|$", PAGES[page], re.MULTILINE)
+    assert rows
+    for name, value in rows:
+        truth = apeval.make(name).truth
+        assert truth is not None
+        assert f"{truth().value:.5e}" == value
