@@ -228,7 +228,7 @@ def scalar_thinking(x: Any, a_A: Any, a_E: Any, draws: Draws) -> Any:
 # what is wrong, in which check it shows, and words of the cause and of the remedy
 WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "reset forgets the batch": (
-        {"reset": lambda draws: np.zeros((1, 1))}, "shapes", ["`reset`", "1 episodes", "first axis"]),
+        {"reset": lambda draws: np.zeros((1, 1))}, "shapes", ["1 episodes", "first axis"]),
     "reset returns nothing": (
         {"reset": lambda draws: None}, "shapes", ["`reset`", "NoneType", "return"]),
     "reset returns a list": (
@@ -238,7 +238,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "step drops an episode": (
         {"step": lambda x, a_A, a_E, draws: x[:-1]}, "shapes", ["`step`", "first axis"]),
     "step for one episode": (
-        {"step": scalar_thinking}, "exception", ["`step`", "ambiguous", "test_check.py", "n episodes"]),
+        {"step": scalar_thinking}, "exception", ["ambiguous", "test_check.py", "n episodes"]),
     "step in place": (
         {"step": in_place}, "in-place change", ["`step`", "x.copy()"]),
     "view too deep": (
@@ -274,7 +274,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "margin of the wrong sign": (
         {"margin": lambda x: x[:, 0] - 4.0}, "margin", ["≤ 0 in", "without failure", "sign"]),
     "margin with another zero": (
-        {"margin": lambda x: 30.0 - x[:, 0]}, "margin", ["> 0 in", "with failure", "failed = margin"]),
+        {"margin": lambda x: 30.0 - x[:, 0]}, "margin", ["> 0 in", "failed = margin"]),
     "dim too large": (
         {"nominal": Normal([0.0, 0.0], 1.0, dim=1)}, "exception", ["`nominal`", "n rows"]),
     "dim too small": (
@@ -289,17 +289,17 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "nominal is no disturbance": (
         {"nominal": np.random.default_rng(0)}, "parts", ["`nominal`", "Normal, TruncatedNormal"]),
     "samples too wide": (
-        {"nominal": Wrapped(Normal(0.0, 1.0), Mismatched)}, "density", ["does not match", "sample and"]),
+        {"nominal": Wrapped(Normal(0.0, 1.0), Mismatched)}, "density", ["does not match"]),
     "samples too wide, state-dependent": (
         {"nominal": Wrapped(MOVING, Mismatched)}, "density", ["does not match", "same parameters"]),
     "samples shifted": (
         {"nominal": Wrapped(MOVING, Shifted)}, "density", ["lower half", "does not match"]),
     "density unnormalised": (
-        {"nominal": Wrapped(MOVING, Unnormalised)}, "density", ["does not match", "integrates to 1"]),
+        {"nominal": Wrapped(MOVING, Unnormalised)}, "density", ["integrates to 1"]),
     "samples clipped": (
         {"nominal": Wrapped(Normal(0.0, 1.0), Clipped)}, "density", ["clip", "TruncatedNormal"]),
     "samples outside": (
-        {"nominal": Wrapped(Normal(0.0, 1.0), Outside)}, "density", ["density is 0", "same support"]),
+        {"nominal": Wrapped(Normal(0.0, 1.0), Outside)}, "density", ["same support"]),
     "density per component": (
         {"nominal": Wrapped(Normal(0.0, 1.0), PerComponent)}, "density", ["log_prob", "sum over"]),
     "initial samples too wide": (
@@ -367,7 +367,7 @@ def test_a_broken_part_is_reported_once_and_the_rest_waits() -> None:
 
 def test_several_findings_are_told_together() -> None:
     problem = gusts(margin=lambda x: x[:, 0] - 4.0, step=Hidden().step)
-    with pytest.raises(ProblemError, match="margin: .*; repeatable: "):
+    with pytest.raises(ProblemError, match=r"margin: .*; repeatable: "):
         check_problem(problem).raise_if_bad()
 
 

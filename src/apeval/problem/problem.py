@@ -34,6 +34,7 @@ class Problem:
     start, then ``x = step(x, a_A, a_E, draws)`` is f_E; finer simulation frames and further
     calls of π_A lie inside it. `draws` is randomness that nobody controls.
 
+    >>> from apeval.problem.laws import Normal
     >>> gusts = Problem(
     ...     nominal=Normal(0.0, 1.0),
     ...     reset=lambda draws: np.zeros((draws.n, 1)),

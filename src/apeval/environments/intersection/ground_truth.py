@@ -87,15 +87,16 @@ def compute(name: str, seed: int = 10_000) -> dict[str, Any]:
 
 
 def verify_truth(name: str, full: bool = False, seed: int = 20_000) -> dict[str, Any]:
-    """Recompute by sampling with fresh seeds, to 5 % or (`full`) to the stated error, and compare
-    at 3 standard errors.
+    """Recompute by sampling with fresh seeds, to 5 % (int-multi, on highway-env: 10 %) or (`full`)
+    to the stated error, and compare at 3 standard errors.
 
     int-v0: plain Monte Carlo. int-v1: importance sampling, whose weights are exact whatever the
     adversary is. int-multi: Monte Carlo on highway-env.
     """
     data = stored(name)
     stated = as_truth(data)
-    target = stated.standard_error / stated.value if full else 0.05
+    quick = 0.1 if name == "int-multi" else 0.05
+    target = stated.standard_error / stated.value if full else quick
     if name == "int-multi":
         from apeval.environments.intersection.multi import monte_carlo as multi_monte_carlo
 

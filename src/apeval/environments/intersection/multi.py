@@ -113,8 +113,9 @@ def failed(x: Array) -> BoolArray:
 
 
 def margin(x: Array) -> FloatArray:
-    """The ego's smallest separation from any car so far."""
-    return np.asarray(x[:, SEPARATION])
+    """The ego's smallest separation from any car so far; at most 0 after its crash."""
+    m: FloatArray = np.where(failed(x), np.minimum(x[:, SEPARATION], 0.0), x[:, SEPARATION])
+    return m
 
 
 def observe(g: Geometry, x: Array) -> FloatArray:

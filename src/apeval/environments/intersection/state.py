@@ -32,8 +32,10 @@ def failed(x: Array) -> BoolArray:
 
 
 def margin(x: Array) -> FloatArray:
-    """The smallest signed separation (m) so far."""
-    return np.asarray(x[:, SEPARATION])
+    """The smallest signed separation (m) so far; at most 0 after a crash, which highway-env also
+    declares for bodies that are about to overlap."""
+    m: FloatArray = np.where(failed(x), np.minimum(x[:, SEPARATION], 0.0), x[:, SEPARATION])
+    return m
 
 
 def relative(g: Geometry, x: Array) -> tuple[FloatArray, ...]:

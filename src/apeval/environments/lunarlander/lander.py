@@ -146,6 +146,10 @@ class FastLander(Lander):
         world.Step(1.0 / FPS, 6 * 30, 2 * 30)
         self._read()
 
+    def disperse(self, uniforms: list[float]) -> None:
+        """Serve these next, two per frame on (−1, 1), instead of the episode's own dispersion."""
+        self._uniforms = uniforms[::-1]
+
     def _frame(self, w_main: float, w_side: float) -> bool:
         if not self._uniforms:
             # reversed, so that pop() serves them in the order in which gymnasium draws them

@@ -17,15 +17,19 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 
 @dataclass(frozen=True)
 class Proposal:
-    """q(τ) = Σ_j α_j q_j(τ): one component per trajectory, z_t ~ N(mean_jt, diag(std_jt²)).
+    """q(τ) = Σ_j α_j q_j(τ): one component per trajectory, over all that is random in it.
 
-    z is the disturbance in units of the nominal's std. Decisions beyond the given ones are
-    nominal. A component that is nominal throughout bounds the weight by 1/α of it.
+    The disturbance in units of the nominal's std has z_t ~ N(mean_jt, diag(std_jt²)). The main
+    engine's dispersion u, nominally uniform on (−1, 1), has the density (1 + c_jk u)/2 in frame
+    k: nobody controls it in an evaluation, but a truth may sample it as it likes. Decisions and
+    frames beyond the given ones are nominal. A component that is nominal throughout bounds the
+    weight by 1/α of it.
     """
 
     alpha: FloatArray
     mean: FloatArray  # (components, decisions, 2)
     std: FloatArray
+    tilt: FloatArray | None = None  # c: (components, frames); None: the episode's own generator
 
     @classmethod
     def nominal(cls) -> Proposal:
@@ -52,6 +56,26 @@ class Proposal:
         log_q: FloatArray = _log_normal(y) - np.log(self.std[:, t]).sum(axis=-1)
         return log_q
 
+    def tilts(self, first: int, frames: int) -> FloatArray:
+        """c_jk of some frames, shape (components, frames)."""
+        c = np.zeros((len(self.alpha), frames))
+        if self.tilt is not None:
+            known = self.tilt[:, first : first + frames]
+            c[:, : known.shape[1]] = known
+        return c
+
+
+def tilted(r: FloatArray, c: FloatArray) -> FloatArray:
+    """Uniforms r on (0, 1) to the density (1 + c u)/2 on (−1, 1), by inverse CDF.
+
+    >>> tilted(np.array([0.0, 0.25, 1.0]), np.array([0.0, 0.0, 0.5])).tolist()
+    [-1.0, -0.5, 1.0]
+    """
+    # the root of c u² + 2u + 2 − c − 4r = 0, in the form that also holds for c = 0
+    b = 4.0 * r - 2.0 + c
+    u: FloatArray = b / (1.0 + np.sqrt(1.0 + c * b))
+    return u
+
 
 def _log_normal(z: FloatArray) -> FloatArray:
     log_p: FloatArray = (-0.5 * z * z - 0.5 * _LOG_2PI).sum(axis=-1)
@@ -72,7 +96,7 @@ class Outcomes:
 
 def roll(problem: Problem, key: IntArray, ids: IntArray, proposal: Proposal) -> Outcomes:
     """Roll the episodes `ids` of the run `key` under a proposal."""
-    n, std = len(ids), np.asarray(problem.parameters["std"])
+    n, std, per = len(ids), float(problem.parameters["std"]), int(problem.parameters["frames"])
     start = Draws(key, ids)
     x, j, rows = problem.reset(start), proposal.choose(start), np.arange(n)
     log_p, log_q = np.zeros(n), np.tile(np.log(proposal.alpha), (n, 1))
@@ -85,10 +109,18 @@ def roll(problem: Problem, key: IntArray, ids: IntArray, proposal: Proposal) -> 
         z[rows, t] = z_t
         log_p[rows] += _log_normal(z_t)
         log_q[rows] += proposal.log_density(t, z_t)
+        c, u = proposal.tilts(t * per, per), np.zeros((len(rows), per))
+        if proposal.tilt is not None:
+            r = draws.uniform(2 * per).reshape(-1, per, 2)
+            u, other = tilted(r[:, :, 0], c[j[rows]]), 2.0 * r[:, :, 1] - 1.0
+            for lander, pairs in zip(x.landers, np.stack([u, other], axis=2), strict=True):
+                lander.disperse(pairs.ravel().tolist())
         x = problem.step(x, np.zeros((len(rows), 2)), std * z_t, draws)
-        kind[rows], margin[rows] = problem.failed(x), [flight.margin for flight in x.landers]
-        decisions[rows], frames[rows] = t + 1, [flight.frames for flight in x.landers]
-        going = np.array([not flight.ended for flight in x.landers])
+        kind[rows], margin[rows] = problem.failed(x), [lander.margin for lander in x.landers]
+        decisions[rows], frames[rows] = t + 1, [lander.frames for lander in x.landers]
+        flown = np.arange(per) < (frames[rows] - t * per)[:, None]
+        log_q[rows] += (np.log1p(c[None] * u[:, None]) * flown[:, None]).sum(axis=2)
+        going = np.array([not lander.ended for lander in x.landers])
         x, rows = x[going], rows[going]
         if not len(rows):
             break

@@ -90,7 +90,8 @@ def _workers(n: int) -> Iterator[Any]:
 
 
 def _plain(p: Proposal) -> list[Any]:
-    return [p.alpha.tolist(), p.mean.tolist(), p.std.tolist()]
+    tilt = None if p.tilt is None else p.tilt.tolist()
+    return [p.alpha.tolist(), p.mean.tolist(), p.std.tolist(), tilt]
 
 
 def _read(path: Path, settings: dict[str, Any]) -> dict[int, dict[str, Any]]:

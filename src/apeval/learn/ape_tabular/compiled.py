@@ -9,9 +9,9 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.learn.ape_tabular import kernel
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import ArrayAdversary, frozen_mixture
+from apeval.learn.ape_tabular.frozen import ArrayAdversary
 from apeval.learn.ape_tabular.learner import CURVE_POINTS, TabularLearner
-from apeval.learn.ape_tabular.plan import UNKNOWN, plan
+from apeval.learn.ape_tabular.plan import UNKNOWN
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
 from apeval.simulate.adversary import Mixture
@@ -77,12 +77,9 @@ class CompiledLearner(TabularLearner):
 
     def proposal(self) -> Mixture:
         """All visited rows brought up to date, then frozen."""
-        c = self.config
-        if not c.planned:
-            return frozen_mixture([ArrayAdversary(self._last_rows())], c.nominal_share)
-        transitions = self._transitions()
-        learned = [ArrayAdversary(plan(self.model, transitions, k)) for k in self.nominal_parts()]
-        return frozen_mixture(learned, c.nominal_share)
+        if not self.config.planned:
+            return self.learned_mixture(ArrayAdversary(self._last_rows()))
+        return self.planned_mixture(self.model, self._transitions(), ArrayAdversary)
 
     def _transitions(self) -> IntArray:
         """f_E as remembered, (S, A, E). With time in the state the last layer's entries are the

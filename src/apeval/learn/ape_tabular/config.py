@@ -51,18 +51,19 @@ class ApeTabularConfig:
     )
     caution: float = setting(
         0.1,
-        "nominal decisions per episode, on average, of the sharp planned adversary",
-        low=0.0, high=1e6,
+        "nominal decisions per episode, on average, that are mixed into the planned adversaries",
+        low=0.0,
+        high=1e6,
     )
-    care: float = setting(
-        1.0,
-        "nominal decisions per episode, on average, of the careful planned adversary: it covers "
-        "what learning did not try",
-        low=0.0, high=1e6,
+    wary_share: float = setting(
+        0.25,
+        "share of the frozen stage's episodes that take untried transitions for failures",
+        low=0.0,
+        high=0.9,
     )
     learn_share: float = setting(
         0.5, "share of the budget for learning at the most; the rest estimates", low=0.0, high=0.99
     )
     nominal_share: float = setting(
-        0.2, "share of the frozen stage's episodes drawn from π_E,gt", low=0.01, high=1.0
+        0.15, "share of the frozen stage's episodes drawn from π_E,gt", low=0.01, high=1.0
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 
+from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.problem.laws import CategoricalLaw, pick
 from apeval.problem.types import Array, FloatArray
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, Situation, mixture
@@ -63,7 +64,13 @@ class KeyedAdversary(_Tabular):
         return p
 
 
-def frozen_mixture(learned: Sequence[Adversary], nominal_share: float) -> Mixture:
+def frozen_mixture(
+    learned: Adversary, wary: Adversary | None, config: ApeTabularConfig
+) -> Mixture:
     """The trajectory-level mixture that the estimate is drawn from."""
-    share = (1.0 - nominal_share) / len(learned)
-    return mixture([*learned, Nominal()], [share] * len(learned) + [nominal_share])
+    if wary is None:
+        shares = [1.0 - config.nominal_share, config.nominal_share]
+        return mixture([learned, Nominal()], shares)
+    learned_share = max(0.0, 1.0 - config.nominal_share - config.wary_share)
+    shares = [learned_share, config.wary_share, config.nominal_share]
+    return mixture([learned, wary, Nominal()], shares)

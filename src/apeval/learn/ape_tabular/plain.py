@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import KeyedAdversary, frozen_mixture
+from apeval.learn.ape_tabular.frozen import KeyedAdversary
 from apeval.learn.ape_tabular.learner import TabularLearner
-from apeval.learn.ape_tabular.plan import plan
 from apeval.learn.ape_tabular.rows import (
     END,
     FAILURE,
@@ -221,11 +220,11 @@ class PlainLearner(TabularLearner):
                         self.tables.update_policy(s, a_A, 0, 0.0, END)
             coded = code_rows(rows)
             last = KeyedAdversary(coded.pi, coded.states, coded.actions, self._key)
-            return frozen_mixture([last], c.nominal_share)
+            return self.learned_mixture(last)
         coded = code_rows(without_time(rows, self.problem.horizon) if c.time_in_state else rows)
         model = coded.model(self.problem.horizon, self.problem.horizon_kind, self.problem.kinds)
-        planned = [plan(model, coded.memory, part) for part in self.nominal_parts()]
-        return frozen_mixture(
-            [KeyedAdversary(pi, coded.states, coded.actions, whole_numbers) for pi in planned],
-            c.nominal_share,
+        return self.planned_mixture(
+            model,
+            coded.memory,
+            lambda pi: KeyedAdversary(pi, coded.states, coded.actions, whole_numbers),
         )

@@ -1,10 +1,15 @@
-"""The adversary that the remembered transitions imply.
+"""The adversaries that the remembered transitions imply.
 
 TD carries a value back one decision per visit, and without time in the state it carries the
 reward of reaching the horizon back hardly at all. Before the freeze the Bellman equation is
 therefore solved over what was remembered, and π_E ∝ π_E,gt · (r + v(s')) follows (Eq.
 MDP_p_update with the solved v). Nothing but transitions that were simulated, π_E,gt, π_A and the
-horizon enters; what was not tried keeps its nominal probability.
+horizon enters.
+
+What was not tried is read in two ways, each an adversary of its own. The *sharp* one leaves it
+its nominal probability. The *wary* one takes it for a failure: it samples paths in proportion to
+their nominal probability of failing or of leaving what is known, so that a failure behind an
+untried transition has a weight of at most P(fail or leave) over its share, instead of 1.
 """
 
 from __future__ import annotations
@@ -14,18 +19,18 @@ from dataclasses import replace
 import numpy as np
 
 from apeval.problem.exact import exact_adversary
-from apeval.problem.table import SAFE_END, TabularModel
+from apeval.problem.table import SAFE_END, TabularModel, failure_code
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 #: A pair (s, a_A, a_E) that was never tried.
 UNKNOWN = np.iinfo(np.int64).min
 
 
-def plan(model: TabularModel, memory: IntArray, caution: float) -> FloatArray:
+def plan(model: TabularModel, memory: IntArray, caution: float, wary: bool) -> FloatArray:
     """π_E over (s, a_A, a_E), or over (t, s, a_A, a_E) with a horizon.
 
     `model` gives π_A, π_E,gt and the horizon; its transitions are not read: `memory` holds those
-    that were seen.
+    that were seen. `caution` is the part of π_E,gt that is mixed into every row.
     """
     known = _usable(memory)
     states = np.flatnonzero(known.any(axis=(1, 2)))
@@ -33,10 +38,13 @@ def plan(model: TabularModel, memory: IntArray, caution: float) -> FloatArray:
     pi = np.broadcast_to(model.nominal, (*layers, *model.shape)).copy()
     if len(states) == 0:
         return pi
-    seen = _restricted(model, memory, known, states)
     gt, tried = model.nominal[states], known[states]
-    untried = np.where(tried, 0.0, gt).sum(axis=-1, keepdims=True)
-    tilted = np.where(tried, (1.0 - untried) * exact_adversary(seen), gt)
+    if wary:
+        tilted = exact_adversary(_wary_model(model, memory, known, states))
+    else:
+        untried = np.where(tried, 0.0, gt).sum(axis=-1, keepdims=True)
+        sharp = exact_adversary(_known_model(model, memory, known, states))
+        tilted = np.where(tried, (1.0 - untried) * sharp, gt)
     rows: FloatArray = (1.0 - caution) * tilted + caution * gt
     pi[..., states, :, :] = rows / rows.sum(axis=-1, keepdims=True)
     return pi
@@ -53,24 +61,40 @@ def _usable(memory: IntArray) -> BoolArray:
         known = keep
 
 
-def _restricted(
+def _renumbered(memory: IntArray, states: IntArray) -> IntArray:
+    """Successors of the chosen states, numbered among themselves."""
+    number = np.full(len(memory), SAFE_END)
+    number[states] = np.arange(len(states))
+    codes = memory[states]
+    return np.where(codes >= 0, number[np.maximum(codes, 0)], codes)
+
+
+def _wary_model(
     model: TabularModel, memory: IntArray, known: BoolArray, states: IntArray
 ) -> TabularModel:
-    """The remembered part of the problem as a model of its own, probabilities renormalised."""
-    number = np.full(model.shape[0], SAFE_END)
-    number[states] = np.arange(len(states))
-    codes, tried = memory[states], known[states]
-    successor = np.where(codes >= 0, number[np.maximum(codes, 0)], codes)
+    """The remembered part of the problem, with every untried transition a failure."""
+    successor = np.where(known[states], _renumbered(memory, states), failure_code(1))
+    return replace(
+        model, agent=model.agent[states], nominal=model.nominal[states], successor=successor, start=0
+    )
+
+
+def _known_model(
+    model: TabularModel, memory: IntArray, known: BoolArray, states: IntArray
+) -> TabularModel:
+    """The remembered part of the problem alone, probabilities renormalised."""
+    tried, gt = known[states], model.nominal[states]
     agent = np.where(tried.any(axis=2), model.agent[states], 0.0)
-    agent_mass = agent.sum(axis=1, keepdims=True)
-    gt = model.nominal[states]
-    nominal = np.where(tried, gt, 0.0)
-    mass = nominal.sum(axis=2, keepdims=True)
     return replace(
         model,
-        agent=np.where(agent_mass > 0.0, agent / np.where(agent_mass > 0.0, agent_mass, 1.0),
-                       model.agent[states]),
-        nominal=np.where(mass > 0.0, nominal / np.where(mass > 0.0, mass, 1.0), gt),
-        successor=np.where(tried, successor, SAFE_END),
+        agent=_normalised(agent, model.agent[states]),
+        nominal=_normalised(np.where(tried, gt, 0.0), gt),
+        successor=np.where(tried, _renumbered(memory, states), SAFE_END),
         start=0,
-    )  # fmt: skip
+    )
+
+
+def _normalised(rows: FloatArray, otherwise: FloatArray) -> FloatArray:
+    mass = rows.sum(axis=-1, keepdims=True)
+    scaled: FloatArray = np.where(mass > 0.0, rows / np.where(mass > 0.0, mass, 1.0), otherwise)
+    return scaled

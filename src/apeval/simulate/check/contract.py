@@ -205,14 +205,13 @@ class Contract:
 
     def step(self, x: Any, a_A: Array, a_E: Array, draws: Draws) -> Any:
         """f_E."""
-        s = self.problem.observe(x)
-        before = s.copy()
+        before = x.copy() if isinstance(x, np.ndarray) else None
         after = ask("step", lambda: self.problem.step(x, a_A, a_E, draws))
-        if not np.array_equal(s, before):
+        if before is not None and not np.array_equal(x, before, equal_nan=True):
             raise BrokenError(
                 "in-place change",
-                "`step` changed the array it was given, so recorded states change afterwards: "
-                "work on a copy, x = x.copy()",
+                "`step` changed the array it was given, and with it the states and densities that "
+                "were recorded before: work on a copy, x = x.copy()",
             )
         return self._batch("step", after, draws.n)
 
