@@ -80,9 +80,7 @@ def test_the_estimate_covers_the_truth(method: Any, name: str) -> None:
     """20 seeds at 95 %: fewer than 16 covering has probability < 0.3 %."""
     problem = problem_of(name)
     truth = problem.truth().value if problem.truth else 0.0
-    results = [
-        apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=s) for s in range(20)
-    ]
+    results = [apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=s) for s in range(20)]
     assert sum(r.interval[0] <= truth <= r.interval[1] for r in results) >= 16
 
 

@@ -50,9 +50,7 @@ def test_the_weighted_estimate_is_unbiased_and_its_interval_covers() -> None:
 def test_clopper_pearson_covers_exactly(p: float, n: int) -> None:
     """Coverage computed, not sampled: Σ_k P(k) 1{p in interval(k)} ≥ 95 %."""
     k = np.arange(n + 1)
-    inside = [
-        lo <= p <= hi for lo, hi in (clopper_pearson(int(i), n, 0.95) for i in k)
-    ]
+    inside = [lo <= p <= hi for lo, hi in (clopper_pearson(int(i), n, 0.95) for i in k)]
     assert float(binom.pmf(k, n, p)[inside].sum()) >= 0.95
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from apeval.errors import ApevalError as ApevalError
     from apeval.problem.agent import Deterministic as Deterministic
     from apeval.problem.agent import Stochastic as Stochastic
+    from apeval.problem.gym import from_gymnasium as from_gymnasium
     from apeval.problem.laws import Categorical as Categorical
     from apeval.problem.laws import Normal as Normal
     from apeval.problem.laws import TruncatedNormal as TruncatedNormal
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from apeval.run.evaluate import evaluate as evaluate
     from apeval.run.result import Result as Result
     from apeval.simulate.check import check_problem as check_problem
-    from apeval.problem.gym import from_gymnasium as from_gymnasium
     from apeval.simulate.replay import replay as replay
 
 # Where each public name lives; loaded on first use, so that `import apeval` stays light.
@@ -52,7 +52,7 @@ _HOME = {
     "tabular_problem": "apeval.problem.tabular",
 }
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

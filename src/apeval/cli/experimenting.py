@@ -44,9 +44,7 @@ def run_experiment(
 def _store(report: Report, folder: Path, name: str) -> None:
     write_json(folder / f"{name}.json", report.data)
     command = " ".join(["apeval", *sys.argv[1:]])
-    (folder / f"{name}.md").write_text(
-        f"{report.text}\n\nMade by `{command}`.\n", encoding="utf-8"
-    )
+    (folder / f"{name}.md").write_text(f"{report.text}\n\nMade by `{command}`.\n", encoding="utf-8")
 
 
 @contextmanager
@@ -55,7 +53,13 @@ def _ticker(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),

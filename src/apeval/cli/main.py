@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="How often does a policy fail when failure is too rare to see?\n\n"
     "Start with [bold]apeval list[/bold], then [bold]apeval run minigrid-s1 --steps 9000[/bold].",
-    epilog="Exit codes: 0 done, 1 a check or reproduction failed, 2 bad input (one line says what).",
+    epilog="Exit codes: 0 done, 1 a check failed, 2 bad input (one line says what).",
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -60,7 +60,9 @@ def show_truth(name: str, assignments: list[str], json: bool) -> None:
     """Print what is known, and how."""
     problem, settings = build_problem(name, assignments)
     if settings:
-        raise ApevalError(f"truth takes problem settings only: write problem.{next(iter(settings))}")
+        raise ApevalError(
+            f"truth takes problem settings only: write problem.{next(iter(settings))}"
+        )
     if problem.truth is None:
         raise ApevalError(f"no truth is known for {name} with these parameters")
     known = problem.truth()

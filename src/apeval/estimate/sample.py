@@ -66,5 +66,5 @@ class Sample:
 
 def join(samples: Sequence[Sample]) -> Sample:
     """Several samples from the same mixture as one."""
-    names = "component log_p log_q kind unresolved length margin".split()
+    names = ["component", "log_p", "log_q", "kind", "unresolved", "length", "margin"]
     return Sample(**{k: np.concatenate([getattr(s, k) for s in samples]) for k in names})

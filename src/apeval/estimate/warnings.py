@@ -15,7 +15,9 @@ _MISSED_SHARE = 0.1
 _DISAGREEMENT = 0.1
 
 
-def sample_warnings(sample: Sample, numbers: Estimate, value: float | None, spent: str) -> list[str]:
+def sample_warnings(
+    sample: Sample, numbers: Estimate, value: float | None, spent: str
+) -> list[str]:
     """Plain-language warnings about a frozen sample, each with a remedy.
 
     `spent` is the run's budget in words, such as "9,000 steps".

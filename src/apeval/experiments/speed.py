@@ -50,7 +50,9 @@ def speed(request: Request) -> Report:
     ]
     for k, (what, steps, work) in enumerate(cases):
         seconds = min(_seconds(work, seed) for seed in request.all_seeds)
-        rows.append({"what": what, "steps": steps, "seconds": seconds, "per_second": steps / seconds})
+        rows.append(
+            {"what": what, "steps": steps, "seconds": seconds, "per_second": steps / seconds}
+        )
         request.tick(what, k + 1, len(cases))
     data = {
         "rows": rows,
@@ -79,7 +81,8 @@ def _as_text(data: dict[str, Any]) -> str:
     lines = ["| what | steps | seconds | steps per second |", "|---|---|---|---|"]
     for row in data["rows"]:
         lines.append(
-            f"| {row['what']} | {row['steps']:,} | {row['seconds']:.2f} | {row['per_second']:,.0f} |"
+            f"| {row['what']} | {row['steps']:,} | {row['seconds']:.2f} "
+            f"| {row['per_second']:,.0f} |"
         )
     lines.append(
         f"\nCompiled over plain: {data['compiled_over_plain']:,.0f} times; one million tabular "

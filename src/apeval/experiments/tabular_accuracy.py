@@ -48,7 +48,9 @@ def summary(results: list[Result], truth: float) -> dict[str, float]:
         "relative_bias": float(error.mean()),
         "largest_error": float(np.abs(error).max()),
         "covered": sum(covers),
-        "covered_or_warned": sum(c or bool(r.warnings) for c, r in zip(covers, results, strict=True)),
+        "covered_or_warned": sum(
+            c or bool(r.warnings) for c, r in zip(covers, results, strict=True)
+        ),
         "warned": sum(bool(r.warnings) for r in results),
         "relative_width": float(
             np.median([(r.interval[1] - r.interval[0]) / truth for r in results])

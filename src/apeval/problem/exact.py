@@ -81,7 +81,9 @@ def _r_plus_v(model: TabularModel, v: FloatArray) -> FloatArray:
 def _tilt(model: TabularModel, v_next: FloatArray) -> FloatArray:
     weights = model.nominal * _r_plus_v(model, v_next)
     mass = weights.sum(axis=2, keepdims=True)
-    tilted: FloatArray = np.where(mass > 0.0, weights / np.where(mass > 0.0, mass, 1.0), model.nominal)
+    tilted: FloatArray = np.where(
+        mass > 0.0, weights / np.where(mass > 0.0, mass, 1.0), model.nominal
+    )
     return tilted
 
 

@@ -137,8 +137,8 @@ def pick(probabilities: FloatArray, u: FloatArray) -> Array:
     """
     cumulated = np.cumsum(probabilities, axis=1)
     # dividing by the last entry keeps the last outcome reachable when the sum rounds below 1
-    k = (u[:, :1] * cumulated[:, -1:] >= cumulated[:, :-1]).sum(axis=1)
-    return k.astype(np.int64)[:, None]
+    passed = u[:, :1] * cumulated[:, -1:] >= cumulated[:, :-1]
+    return np.asarray(passed.sum(axis=1), np.int64)[:, None]
 
 
 def _sum_columns(terms: FloatArray) -> FloatArray:
@@ -202,9 +202,9 @@ class TruncatedNormal(Disturbance):
     ):
         if not callable(std) and not np.all(np.asarray(std) > 0.0):
             raise ProblemError("TruncatedNormal: every std must be positive")
-        if not callable(low) and not callable(high):
-            if not np.all(np.asarray(low) < np.asarray(high)):
-                raise ProblemError("TruncatedNormal: low must be below high in every component")
+        fixed_box = not callable(low) and not callable(high)
+        if fixed_box and not np.all(np.asarray(low) < np.asarray(high)):
+            raise ProblemError("TruncatedNormal: low must be below high in every component")
         self.mean, self.std, self.low, self.high = mean, std, low, high
         self.dim = dim or _width(mean, std, low, high, 0.0)
 

@@ -70,7 +70,9 @@ class Problem:
     """The kind of failure that reaching the horizon is (0: none)."""
     kinds: tuple[str, ...] = ("failure",)
     """Names of the failure kinds."""
-    views: Mapping[str, Callable[[Any], Array]] = field(default_factory=lambda: {"state": _identity})
+    views: Mapping[str, Callable[[Any], Array]] = field(
+        default_factory=lambda: {"state": _identity}
+    )
     """What a method may see of x, by name: ``view(x) -> (n, d_s)``. The first is the default."""
     view: str = ""
     """The view in use."""

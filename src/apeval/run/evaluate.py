@@ -15,9 +15,9 @@ from apeval.estimate.interval import Estimate, estimate, stratified
 from apeval.estimate.sample import Sample, join
 from apeval.estimate.warnings import detection_limit, sample_warnings
 from apeval.learn.method import Learner, find_method
-from apeval.problem.settings import build
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
+from apeval.problem.settings import build
 from apeval.run.result import FinalStage, Result
 from apeval.simulate.adversary import Mixture, Nominal
 from apeval.simulate.episodes import Episodes
@@ -159,9 +159,7 @@ def _tell(
         else (simulation.episodes, budget.episodes)
     )
     listener(
-        Progress(
-            phase, done, total or 0, simulation.episodes, simulation.failures, value, interval
-        )
+        Progress(phase, done, total or 0, simulation.episodes, simulation.failures, value, interval)
     )
 
 

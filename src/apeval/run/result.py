@@ -100,7 +100,7 @@ def in_words(p: float, upper: float) -> str:
 
 
 def _round(x: float) -> int:
-    digits = max(0, int(math.floor(math.log10(x))) - 1)
+    digits = max(0, math.floor(math.log10(x)) - 1)
     return int(round(x, -digits)) if x < 1e15 else int(x)
 
 

@@ -69,7 +69,7 @@ class Episodes:
 
     def sum_rows(self, terms: FloatArray) -> FloatArray:
         """Sum a per-row quantity over each episode, in order of time: (N,) to (n,)."""
-        return np.bincount(self.episode, weights=terms, minlength=self.n)
+        return np.bincount(self.episode, terms, self.n).astype(np.float64)
 
     def log_density(self, adversary: Adversary) -> FloatArray:
         """log q(τ): the adversary's density of each episode's disturbances, (n,)."""
@@ -92,7 +92,20 @@ def join(batches: Sequence[Episodes]) -> Episodes:
     stacked = {
         name: np.concatenate([getattr(b, name) for b in batches])
         for name in (
-            "ids component length kind unresolved margin s_end a_0 t s a_A a_E".split()
+            [
+                "ids",
+                "component",
+                "length",
+                "kind",
+                "unresolved",
+                "margin",
+                "s_end",
+                "a_0",
+                "t",
+                "s",
+                "a_A",
+                "a_E",
+            ]
         )
     }
     return Episodes(

@@ -163,9 +163,7 @@ def _decide(
     return a_E
 
 
-def _judge(
-    problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcomes
-) -> BoolArray:
+def _judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcomes) -> BoolArray:
     """Read failure, end and margin in the new states; returns which episodes ended."""
     at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
     kind = np.asarray(problem.failed(x)).astype(np.int64)

@@ -65,7 +65,7 @@ class Solution:
 
     def value(self, x: Array) -> FloatArray:
         """v* at the states of a batch, each at the start of a decision."""
-        v: FloatArray = _values(np.ascontiguousarray(x), self.model, *_rule(self.grid))
+        v: FloatArray = _values(np.ascontiguousarray(x), self.model, *_rule(self.g, self.grid))
         return v
 
     @property
@@ -125,13 +125,21 @@ def _solve(g: Geometry, grid: Grid) -> Solution:
         layers, layer_grids(g, grid),
     )  # fmt: skip
     for t in range(g.decisions - 1, 0, -1):
-        V_t = np.clip(_values(_nodes(t, g, grid, m), m, *_rule(grid)), 0.0, 1.0)
+        V_t = np.clip(_values(_nodes(t, g, grid, m), m, *_rule(g, grid)), 0.0, 1.0)
         layers[t] = np.clip(ndtri(V_t), -PROBIT_LIMIT, PROBIT_LIMIT).reshape(grid.u, grid.v)
     return Solution(g, grid, m)
 
 
-def _rule(grid: Grid) -> tuple[float, FloatArray, FloatArray]:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(grid.lines)
+def _rule(g: Geometry, grid: Grid) -> tuple[float, FloatArray, FloatArray]:
+    """Cell width, and nodes and weights across the lines: Gauss–Hermite, or where the box cuts
+    into the bulk of the nominal, Gauss–Legendre over the box."""
+    edge = g.box / g.std
+    if edge >= 3.5:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(grid.lines)
+    else:
+        nodes, weights = np.polynomial.legendre.leggauss(3 * grid.lines)
+        nodes = nodes * edge * np.sqrt(g.d_E)
+        weights = weights * np.exp(-0.5 * nodes**2)
     return grid.width, nodes, weights / weights.sum()
 
 

@@ -18,7 +18,7 @@ from apeval.environments.intersection.geometry import PRESETS, Geometry
 from apeval.problem.truth import Truth
 
 COMMAND = "python -m apeval.environments.intersection.ground_truth"
-MC_EPISODES, IS_EPISODES = 20_000_000, 200_000
+MC_EPISODES, IS_EPISODES = 20_000_000, 100_000
 TYPICAL_VARIATION = 0.25
 """Coefficient of variation of an episode under the zero-variance adversary, rounded up."""
 

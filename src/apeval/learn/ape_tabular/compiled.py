@@ -41,9 +41,7 @@ class CompiledLearner(TabularLearner):
         self.ring_values = np.full(config.stop_window + 2, config.v_init)
         self.curve_points = np.zeros((2 * CURVE_POINTS + 2, 2))
 
-    def run_round(
-        self, simulation: Simulation, limit: int, episodes: int, round_ends: int
-    ) -> None:
+    def run_round(self, simulation: Simulation, limit: int, episodes: int, round_ends: int) -> None:
         c, model, before = self.config, self.model, self.count.copy()
         failures_before = int(self.failures.sum())
         kernel.learn(
@@ -102,6 +100,7 @@ class CompiledLearner(TabularLearner):
                 offset = (t + 1) * S if c.time_in_state else 0
                 kernel.update_row(
                     pi[here, a_A], tilde[here, a_A], self.model.nominal[s, a_A],
-                    self.memory[here, a_A], self.v, offset, max(self.v[here], c.v_floor), c.v_init, c.delta, c.true_floor,
+                    self.memory[here, a_A], self.v, offset, max(self.v[here], c.v_floor),
+                    c.v_init, c.delta, c.true_floor,
                 )  # fmt: skip
         return pi.reshape(self.layers, *self.model.shape) if c.time_in_state else pi

@@ -42,7 +42,10 @@ class ApeTabularConfig:
         2_000, "stopping rule of Table I: steps over which v(s0) must stay still", low=1, high=10**9
     )
     stop_tolerance: float = setting(
-        0.01, "stopping rule of Table I: relative deviation allowed (0: never stop)", low=0.0, high=1.0
+        0.01,
+        "stopping rule of Table I: relative deviation allowed (0: never stop)",
+        low=0.0,
+        high=1.0,
     )
     planned: bool = setting(
         True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +46,8 @@ class KeyedAdversary(_Tabular):
     def __init__(
         self,
         pi: FloatArray,
-        states: Mapping[Hashable, int],
-        actions: Mapping[Hashable, int],
+        states: Mapping[Any, int],
+        actions: Mapping[Any, int],
         key: Callable[[Array, int], Hashable],
     ) -> None:
         self.pi, self.states, self.actions, self.key = pi, states, actions, key
@@ -64,9 +65,7 @@ class KeyedAdversary(_Tabular):
         return p
 
 
-def frozen_mixture(
-    learned: Adversary, wary: Adversary | None, config: ApeTabularConfig
-) -> Mixture:
+def frozen_mixture(learned: Adversary, wary: Adversary | None, config: ApeTabularConfig) -> Mixture:
     """The trajectory-level mixture that the estimate is drawn from."""
     if wary is None:
         shares = [1.0 - config.nominal_share, config.nominal_share]

@@ -33,9 +33,7 @@ class TabularLearner(Learner):
         self.curve_every = 1
 
     @abstractmethod
-    def run_round(
-        self, simulation: Simulation, limit: int, episodes: int, round_ends: int
-    ) -> None:
+    def run_round(self, simulation: Simulation, limit: int, episodes: int, round_ends: int) -> None:
         """Episodes until `round_ends` steps, the learning budget (`limit` steps, `episodes`) is
         spent, or the stopping rule holds. An episode at the limit is cut."""
 

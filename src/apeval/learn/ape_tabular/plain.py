@@ -34,6 +34,7 @@ from apeval.simulate.adversary import Mixture
 from apeval.simulate.rollout import require_finite, situation
 from apeval.simulate.simulation import Simulation
 
+
 @dataclass
 class Tables:
     """v and π_E, as dictionaries."""
@@ -102,9 +103,7 @@ class PlainLearner(TabularLearner):
         self.stopping = Stagnation(config.stop_window, config.stop_tolerance, config.v_init)
         self.s_0: State | None = None
 
-    def run_round(
-        self, simulation: Simulation, limit: int, episodes: int, round_ends: int
-    ) -> None:
+    def run_round(self, simulation: Simulation, limit: int, episodes: int, round_ends: int) -> None:
         while (
             self.steps < round_ends
             and self.steps < limit

@@ -52,9 +52,9 @@ def plan(model: TabularModel, memory: IntArray, caution: float, wary: bool) -> F
 
 def _usable(memory: IntArray) -> BoolArray:
     """Transitions whose value can be known: to an end, or to a state that was left again."""
-    known: BoolArray = memory != UNKNOWN
+    known: BoolArray = np.asarray(memory != UNKNOWN)
     while True:
-        left_again = known.any(axis=(1, 2))
+        left_again: BoolArray = np.asarray(known.any(axis=(1, 2)))
         keep = known & ((memory < 0) | left_again[np.maximum(memory, 0)])
         if np.array_equal(keep, known):
             return known
@@ -75,7 +75,11 @@ def _wary_model(
     """The remembered part of the problem, with every untried transition a failure."""
     successor = np.where(known[states], _renumbered(memory, states), failure_code(1))
     return replace(
-        model, agent=model.agent[states], nominal=model.nominal[states], successor=successor, start=0
+        model,
+        agent=model.agent[states],
+        nominal=model.nominal[states],
+        successor=successor,
+        start=0,
     )
 
 

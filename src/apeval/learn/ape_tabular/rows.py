@@ -105,12 +105,12 @@ def without_time(rows: Rows, horizon: int | None) -> Rows:
             continue
         into = merged.setdefault(s[:-1], {})
         for a_A, row in by_action.items():
-            bare = [
-                k if k is None or k in (END, FAILURE) else k[:-1] for k in row.successor
-            ]
+            bare = [k if k is None or k in (END, FAILURE) else k[:-1] for k in row.successor]
             if a_A in into:
                 old = into[a_A].successor
-                into[a_A].successor = [o if o is not None else k for o, k in zip(old, bare, strict=True)]
+                into[a_A].successor = [
+                    o if o is not None else k for o, k in zip(old, bare, strict=True)
+                ]
             else:
                 into[a_A] = Row(row.gt, row.pi, row.tilde, bare, row.pi_A)
     return merged
