@@ -94,15 +94,26 @@ def run(
 def truth(
     problem: Problem,
     settings: Settings = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute it with fresh seeds and compare.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --verify: recompute to the stated error.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="With --verify: 10,000 or more.")] = 20_000,
     json: Json = False,
 ) -> None:
     """Print a problem's known failure probability, and how it was obtained.
 
-    Examples: apeval truth walk · apeval truth minigrid-s1 --set problem.p_stay=0.9 --json
+    Examples: apeval truth walk · apeval truth minigrid-s1 --set problem.p_stay=0.9 --json ·
+    apeval truth int-v1 --verify
     """
-    from apeval.cli.running import show_truth
+    from apeval.cli.truths import show_truth, show_verification
 
-    show_truth(problem, settings or [], json)
+    if verify or full:
+        show_verification(problem, settings or [], full, seed, json)
+    else:
+        show_truth(problem, settings or [], json)
 
 
 @app.command()

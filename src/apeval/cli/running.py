@@ -56,25 +56,6 @@ def run_problem(
         typer.echo(f"  stored in            {folder}")
 
 
-def show_truth(name: str, assignments: list[str], json: bool) -> None:
-    """Print what is known, and how."""
-    problem, settings = build_problem(name, assignments)
-    if settings:
-        raise ApevalError(
-            f"truth takes problem settings only: write problem.{next(iter(settings))}"
-        )
-    if problem.truth is None:
-        raise ApevalError(f"no truth is known for {name} with these parameters")
-    known = problem.truth()
-    if json:
-        print_json({"problem": name, "parameters": dict(problem.parameters), **known.as_json()})
-        return
-    error = "exact" if known.standard_error == 0.0 else f"± {known.standard_error:.2e}"
-    typer.echo(f"{name}: {known.value:.6e} ({error}), {known.method}")
-    for key, value in known.provenance.items():
-        typer.echo(f"  {key}: {value}")
-
-
 def build_problem(name: str, assignments: list[str]) -> tuple[Problem, dict[str, Any]]:
     """The problem with its own settings applied, and what is left for the method."""
     parameters: dict[str, Any] = {}

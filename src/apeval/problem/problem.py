@@ -86,6 +86,8 @@ class Problem:
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     truth: Callable[[], Truth] | None = None
+    verify: Callable[[bool, int], Mapping[str, Any]] | None = None
+    """``verify(full, seed)`` recomputes the truth independently; its answer has ``agrees``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", as_agent(self.agent))
@@ -115,7 +117,7 @@ class Problem:
 
     def blind(self) -> Problem:
         """The problem as methods get it: without name, description, parameters and truth."""
-        return replace(self, name="", description="", parameters={}, truth=None)
+        return replace(self, name="", description="", parameters={}, truth=None, verify=None)
 
     @property
     def longest(self) -> int:
