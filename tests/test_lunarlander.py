@@ -15,9 +15,9 @@ from apeval.environments.lunarlander import lander as landers
 from apeval.environments.lunarlander import truth as truths
 from apeval.environments.lunarlander.proposal import HAND_TUNED
 from apeval.environments.lunarlander.render import film, still
-from apeval.environments.lunarlander.sampling import Outcomes, Proposal, roll
+from apeval.environments.lunarlander.sampling import Outcomes, Proposal, roll, tilted
 from apeval.environments.lunarlander.simulator import Landers
-from apeval.errors import ProblemError
+from apeval.errors import ApevalError, ProblemError
 from apeval.problem.draws import Draws, make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
@@ -172,8 +172,8 @@ def test_margin_is_graded_and_separates_failures() -> None:
 
 
 def test_weights_of_the_proposal_are_exact() -> None:
-    """Against scipy's densities, and their mean is 1: std of w is below 2.9 (weights are ≤ 10),
-    so the mean over 20,000 trajectories is within 0.1 with more than 4 standard errors."""
+    """The disturbance's part against scipy's densities; the mean weight is 1, and its std at most
+    3 (0 ≤ w ≤ 10), so that 20,000 trajectories stay within 0.1 by 4 standard errors."""
     from scipy.stats import norm
 
     rng = np.random.default_rng(0)
@@ -188,6 +188,23 @@ def test_weights_of_the_proposal_are_exact() -> None:
     weight = np.exp(log_p - np.logaddexp.reduce(log_q, axis=1))
     assert weight.max() <= 1.0 / HAND_TUNED.alpha[0] + 1e-9
     assert abs(weight.mean() - 1.0) < 0.1
+
+
+def test_tilted_dispersion_has_its_density() -> None:
+    """Against the CDF (1 + u)/2 + c(u² − 1)/4."""
+    r = np.random.default_rng(2).uniform(size=1000)
+    for c in (-0.9, -0.3, 0.0, 0.5):
+        u = tilted(r, np.full(1000, c))
+        np.testing.assert_allclose((1.0 + u) / 2.0 + c * (u * u - 1.0) / 4.0, r, atol=1e-12)
+
+
+def test_importance_weights_of_real_episodes() -> None:
+    """The mean weight is 1. Its std is below 2.9 (0 ≤ w ≤ 10 with mean 1 gives var ≤ 9), so 384
+    episodes stay within 0.6 by 4 standard errors; and the proposal fails far more often."""
+    out = episodes(make("lunarlander"), 6, list(range(384)), HAND_TUNED)
+    assert abs(out.weight.mean() - 1.0) < 0.6
+    assert out.weight.max() <= 1.0 / HAND_TUNED.alpha[0] + 1e-9
+    assert (out.kind > 0).mean() > 0.2
 
 
 def test_nominal_density_matches_the_problem() -> None:
@@ -208,6 +225,11 @@ def test_the_two_truths_agree_and_meet_their_errors() -> None:
     assert problem.truth is not None
     assert problem.truth() == importance
     assert make("lunarlander", std=0.2).truth is None
+
+
+def test_verification_wants_a_fresh_seed() -> None:
+    with pytest.raises(ApevalError, match="verify with another"):
+        truths.verify_truth(False, seed=truths.stored().provenance["seed"])
 
 
 def test_truth_resumes_from_its_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

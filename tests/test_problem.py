@@ -56,6 +56,7 @@ def test_normal_samples_follow_their_density() -> None:
 
 # boxes around the mean, on either side of it, far out, narrow, and open
 BOXES = [(-1.0, 2.0), (0.5, 0.6), (8.0, 9.0), (-9.0, -8.0), (30.0, 31.0), (-37.0, -36.0),
+         (40.0, 41.0), (-1e3, -500.0),
          (8.0, np.inf), (-np.inf, -8.0), (-np.inf, 9.0), (-50.0, 50.0)]  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def test_rows_are_whole_and_in_order(name: str) -> None:
 # Budgets
 
 
-@pytest.mark.parametrize("steps", [40, 100, 777, 5_000])
+@pytest.mark.parametrize("steps", [21, 40, 100, 777, 5_000])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_budget_of_steps_is_never_exceeded(name: str, steps: int) -> None:
     build, proposal = PROBLEMS[name]
@@ -258,3 +258,26 @@ def test_a_state_that_is_no_number_is_refused() -> None:
     problem = gusts(step=lambda x, a_A, a_E, draws: x * np.where(draws.t >= 2, np.nan, 1.0))
     with pytest.raises(SimulationError, match=r"non-finite state in episode \d+ at decision 2"):
         simulate(problem, only(Nominal()), [np.arange(5)])
+
+
+@pytest.mark.parametrize("steps", [2, 5, 16, 17, 33])
+def test_a_small_budget_pays_for_controlled_starts(steps: int) -> None:
+    simulation = Simulation(controlled_walk(), make_key(0), Budget(steps=steps))
+    while (n := simulation.affordable()) > 0:
+        simulation.run(only(Nominal()), n, simulation.episodes)
+    assert 0 < simulation.steps <= steps
+
+
+def test_a_step_in_place_does_not_change_what_was_recorded() -> None:
+    def in_place(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
+        x += a_E
+        return x
+
+    def pure(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
+        return x + a_E
+
+    nominal = Normal(lambda x, a_A: x, 1.0)
+    one = simulate(gusts(step=in_place, nominal=nominal), only(Nominal()), [np.arange(20)])
+    two = simulate(gusts(step=pure, nominal=nominal), only(Nominal()), [np.arange(20)])
+    same(one, two)
+    assert np.array_equal(one.log_density(Nominal()), two.log_density(Nominal()))

@@ -14,13 +14,14 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from apeval.errors import ProblemError
 from apeval.problem.types import Array, FloatArray
 
 Parameter = float | Sequence[float] | FloatArray | Callable[[Any, Any], FloatArray]
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
+_UNDERFLOW = 1e-280  # a box beyond 36 std: its probabilities only exist as logarithms
 LawT = TypeVar("LawT", bound="Law")
 
 
@@ -97,7 +98,13 @@ class TruncatedNormalLaw(Law):
         low, high, mirror = self._bounds()
         v = np.where(mirror, 1.0 - u, u)
         p_low, p_high = ndtr(low), ndtr(high)
-        z = np.clip(ndtri(p_low + v * (p_high - p_low)), low, high)  # rounding only
+        z = ndtri(p_low + v * (p_high - p_low))
+        far = p_high < _UNDERFLOW
+        if np.any(far):
+            log_high = log_ndtr(high)
+            log_p = log_high + np.log(v + (1.0 - v) * np.exp(log_ndtr(low) - log_high))
+            z = np.where(far, ndtri_exp(log_p), z)
+        z = np.clip(z, low, high)  # rounding only
         a: FloatArray = self.mean + self.std * np.where(mirror, -z, z)
         # mean + std·z may round one ulp outside the box, where the density is 0
         return np.clip(a, self.low, self.high)

@@ -65,7 +65,7 @@ class Mixture:
     """A trajectory-level mixture: each episode is drawn by one component from start to end.
 
     The episode at position k of a stage belongs to a component by a golden-ratio sequence:
-    the shares are kept to within about one episode at every k, whatever the batching.
+    the shares are kept to within three episodes at every k below 200,000, whatever the batching.
     """
 
     components: tuple[Adversary, ...]

@@ -85,7 +85,8 @@ def rollout(
         now = situation(problem, x, draws)
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
         rows.add(alive, now, a_E)
-        x = problem.step(x, now.a_A, a_E, draws)
+        # a step in place would change s, a_A and the law where they are views of x
+        x = problem.step(x.copy() if isinstance(x, np.ndarray) else x, now.a_A, a_E, draws)
         s = problem.observe(x)
         require_finite(s, draws.ids, t)
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
@@ -167,7 +168,7 @@ def _judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcome
     """Read failure, end and margin in the new states; returns which episodes ended."""
     at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
     kind = np.asarray(problem.failed(x)).astype(np.int64)
-    done = np.zeros(len(alive), bool) if problem.done is None else np.asarray(problem.done(x))
+    done = np.zeros(len(alive), bool) if problem.done is None else np.asarray(problem.done(x), bool)
     if problem.judge_at_end:
         kind = np.where(done | at_horizon, kind, 0)
     ended = (kind > 0) | done

@@ -69,10 +69,15 @@ class Simulation:
             return self.episodes_left
         left = self.steps_left or 0
         if self.problem.horizon is not None:
-            return left // (self.problem.horizon + (self.problem.initial is not None))
+            return left // (self.problem.horizon + self._first)
         if self.longest_seen == 0:
-            return min(_FIRST_BATCH, left)
-        return left // min(self.problem.cap, 2 * self.longest_seen)
+            return min(_FIRST_BATCH, left // (1 + self._first))
+        return left // min(self.problem.cap + self._first, 2 * self.longest_seen)
+
+    @property
+    def _first(self) -> int:
+        """A controlled initial state is a decision of its own."""
+        return int(self.problem.initial is not None)
 
     def begin_stage(self) -> None:
         """Episode lengths seen so far say nothing of a new proposal's."""
@@ -83,7 +88,7 @@ class Simulation:
         ids = np.arange(self.episodes, self.episodes + n)
         allowed = None
         if self.steps_left is not None and self.problem.horizon is None:
-            allowed = max(1, self.steps_left // n)
+            allowed = max(1 + self._first, self.steps_left // n)
         done = rollout(
             self.problem, proposal, self.key, ids, np.arange(position, position + n), allowed
         )

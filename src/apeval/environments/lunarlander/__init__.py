@@ -2,12 +2,15 @@
 
 Once a second (50 frames) nature draws w ~ N(0, 0.1² I₂) and adds it to the heuristic's command:
 a = clip(heuristic(s) + w, ±1), main engine first, then orientation engine. Failures are a crash
-(the hull touches the ground), |x| ≥ 1, and 1,000 frames without coming to rest. From the paper:
-the policy, the noise, its rate and its std, the failure event, v* = 1.30e-3. Our calibration:
-that the noise acts after the heuristic's own clip, and the terrain and initial push, which are
-those of ``reset(seed=1)``. The engines' dispersion is chance that nobody controls; each episode
-has its own generator for it, seeded from the run's key and the episode's number, so that an
-episode replays exactly (gymnasium alone would freeze it when every reset has the same seed).
+(the hull touches the ground), |x| ≥ 1, and 1,000 frames without coming to rest. The engines'
+dispersion is chance that nobody controls; each episode has its own generator for it, seeded from
+the run's key and the episode's number, so that an episode replays exactly (gymnasium alone would
+freeze it when every reset has the same seed).
+
+From the paper: the policy, the noise, its rate and its std, the failure event, v* = 1.30e-3. Our
+calibration: that the noise acts after the heuristic's own clip, and the terrain and initial push,
+which are those of ``reset(seed=36)``: of the seeds 0 to 54, one whose v* comes near the paper's
+(they range from below 1e-4 to 0.4; seed 1 has 1.43e-3 ± 3 %).
 
 `lunarlander` flies a stripped step that equals gymnasium's bit by bit at 2.8 times its speed;
 `lunarlander@gymnasium` flies gymnasium's own. The results are the same.
@@ -24,7 +27,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.registry import register
 from apeval.problem.truth import Truth
 
-RESET_SEED = 1
+RESET_SEED = 36
 DEFAULTS: dict[str, Any] = {
     "std": 0.1,
     "frames": 50,

@@ -90,8 +90,9 @@ def done(x: Landers) -> BoolArray:
 
 
 def margin(x: Landers) -> FloatArray:
-    """The smallest margin so far (see `Lander`)."""
-    return np.array([lander.margin for lander in x.landers], dtype=np.float64)
+    """The smallest margin so far (see `Lander`), at most 0 in a failure."""
+    m = np.array([lander.margin for lander in x.landers], dtype=np.float64)
+    return np.where(failed(x) > 0, np.minimum(m, 0.0), m)
 
 
 def paper_view(x: Landers) -> FloatArray:

@@ -128,7 +128,9 @@ class PlainLearner(TabularLearner):
             row = self._row(s, a_A, x, now.law)
             u = draws.stream(NATURE, 1)
             a_E = int(pick(np.array([row.pi]), u)[0, 0])
-            x = problem.step(x, now.a_A, np.array([[a_E]]), draws)
+            x = problem.step(
+                x.copy() if isinstance(x, np.ndarray) else x, now.a_A, np.array([[a_E]]), draws
+            )
             require_finite(problem.observe(x), draws.ids, t)
             t += 1
             self.steps += 1
