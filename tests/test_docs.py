@@ -52,8 +52,12 @@ def test_commands_name_what_exists() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_every_method_has_a_page(name: str) -> None:
-    assert PAGES[f"methods/{name}.md"].startswith(f"# {name}\n")
+def test_every_method_has_a_page_with_its_settings(name: str) -> None:
+    page = PAGES[f"methods/{name}.md"]
+    assert page.startswith(f"# {name}\n")
+    settings = {f.name for f in dataclasses.fields(methods()[name].config)}
+    assert settings <= set(re.findall(r"`(\w+)(?:=\w+)?`", page))
+    assert set(re.findall(r"`(\w+)=\w+`", page)) <= settings
 
 
 @pytest.mark.parametrize("page", ["problems/minigrid.md", "problems/walk.md"])

@@ -143,7 +143,6 @@ def main(names: Sequence[str]) -> None:
     for name in names or [*PRESETS, "int-multi"]:
         data = compute_multi() if name == "int-multi" else compute(name)
         (folder / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        print(json.dumps(data, indent=2))
 
 
 if __name__ == "__main__":

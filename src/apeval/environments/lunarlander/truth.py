@@ -1,7 +1,7 @@
 """The lander's ground truth, twice: by importance sampling, and independently by Monte Carlo.
 
-    python -m apeval.environments.lunarlander.truth importance --episodes 60000 --seed 10002
-    python -m apeval.environments.lunarlander.truth monte-carlo --episodes 100000 --seed 10001
+    python -m apeval.environments.lunarlander.truth importance --episodes 32768 --seed 10002
+    python -m apeval.environments.lunarlander.truth monte-carlo --episodes 90112 --seed 10001
 
 Both write what they find into ``truths/lunarlander.json``. Sums per block of episodes are kept
 in a folder, so that an interrupted run continues and nothing is simulated twice.
@@ -38,7 +38,7 @@ METHODS = {
     "monte-carlo": "Monte Carlo",
 }
 #: Episodes for the stated error and, for `--verify`, for about 5 %.
-FULL, QUICK = {"importance": 60_000, "monte-carlo": 100_000}, 6_144
+FULL, QUICK = {"importance": 32_768, "monte-carlo": 90_112}, 6_144
 
 
 def stored(method: str = "importance") -> Truth:

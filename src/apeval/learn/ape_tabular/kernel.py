@@ -81,7 +81,7 @@ def update_row(
     """Eq. MDP_p_update for all remembered successors of (s, a_A)."""
     for e in range(len(pi)):
         if memory[e] == UNKNOWN:
-            tilde[e] = gt[e] * v_init / v_s
+            tilde[e] = gt[e] * max(v_init, v_s) / v_s
         else:
             tilde[e] = gt[e] * _r_plus_v(memory[e], v, offset) / v_s
         if not true_floor:

@@ -78,7 +78,7 @@ class Tables:
         else:
             for e, known in enumerate(row.successor):
                 if known is None:
-                    raw = row.gt[e] * c.v_init / v_s
+                    raw = row.gt[e] * max(c.v_init, v_s) / v_s
                 else:
                     raw = row.gt[e] * (float(known == FAILURE) + self.value(known)) / v_s
                 row.tilde[e] = raw if c.true_floor else max(c.delta, raw)
@@ -128,9 +128,8 @@ class PlainLearner(TabularLearner):
             row = self._row(s, a_A, x, now.law)
             u = draws.stream(NATURE, 1)
             a_E = int(pick(np.array([row.pi]), u)[0, 0])
-            x = problem.step(
-                x.copy() if isinstance(x, np.ndarray) else x, now.a_A, np.array([[a_E]]), draws
-            )
+            before = x.copy() if isinstance(x, np.ndarray) else x  # f_E may work in place
+            x = problem.step(before, now.a_A, np.array([[a_E]]), draws)
             require_finite(problem.observe(x), draws.ids, t)
             t += 1
             self.steps += 1
