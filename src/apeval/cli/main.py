@@ -135,7 +135,7 @@ def reproduce(
 
 @app.command()
 def bench(
-    what: Annotated[str, typer.Argument(help="speed or tabular.")],
+    what: Annotated[str, typer.Argument(help="speed, tabular, floor or twin.")],
     seeds: Seeds = None,
     tuning: Tuning = False,
     out: Out = None,
@@ -143,7 +143,7 @@ def bench(
 ) -> None:
     """Measure speed and accuracy on this machine.
 
-    Examples: apeval bench speed · apeval bench tabular --seeds 100
+    Examples: apeval bench speed · apeval bench tabular --seeds 100 · apeval bench twin
     """
     from apeval.cli.experimenting import run_experiment
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from apeval.environments import make
+from apeval.experiments import simulators
 from apeval.experiments.registry import Report, Request, experiment
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.method import find_method
@@ -54,12 +55,15 @@ def speed(request: Request) -> Report:
             {"what": what, "steps": steps, "seconds": seconds, "per_second": steps / seconds}
         )
         request.tick(what, k + 1, len(cases))
+    simulated = [*simulators.intersections(request), simulators.lunarlander(request)]
     data = {
         "rows": rows,
+        "simulators": simulated,
         "compiled_over_plain": rows[0]["per_second"] / rows[1]["per_second"],
         "seconds_per_million_tabular_steps": rows[0]["seconds"],
     }
-    return Report(data, _as_text(data))
+    text = f"{_as_text(data)}\n\n{simulators.as_text(simulated)}"
+    return Report(data, text, passed=all(r["ratio"] >= r["bar"] for r in simulated))
 
 
 def _learn(problem: Problem, steps: int, seed: int) -> None:
