@@ -20,17 +20,13 @@ def run_experiment(
     """Run, show, and store where asked."""
     chosen = find(command, name)
     folder = None if out is None else prepare(out)
+    seeds = chosen.default_seeds if seeds is None else seeds
     with _ticker(quiet=json) as tick:
-        report = chosen.run(
-            Request(
-                seeds=chosen.default_seeds if seeds is None else seeds,
-                first_seed=(TUNING if tuning else REPORTING).start,
-                out=folder,
-                tick=tick,
-            )
-        )
+        first = (TUNING if tuning else REPORTING).start
+        report = chosen.run(Request(seeds=seeds, first_seed=first, out=folder, tick=tick))
     if folder is not None:
-        _store(report, folder, name)
+        made_by = f"apeval {command} {name} --seeds {seeds}" + (" --tuning" if tuning else "")
+        _store(report, folder, name, made_by)
     if json:
         print_json(report.data)
     else:
@@ -41,10 +37,10 @@ def run_experiment(
         raise typer.Exit(1)
 
 
-def _store(report: Report, folder: Path, name: str) -> None:
+def _store(report: Report, folder: Path, name: str, made_by: str) -> None:
     write_json(folder / f"{name}.json", report.data)
-    command = " ".join(["apeval", *sys.argv[1:]])
-    (folder / f"{name}.md").write_text(f"{report.text}\n\nMade by `{command}`.\n", encoding="utf-8")
+    text = f"{report.text}\n\nMade by `{made_by}`.\n"
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 @contextmanager

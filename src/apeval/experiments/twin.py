@@ -15,6 +15,7 @@ def twin(request: Request) -> Report:
     total = len(GEOMETRIES) * _EPISODES_EACH
     data = equivalence(
         _EPISODES_EACH,
+        stock=True,
         seed=request.first_seed,
         progress=lambda done: request.tick("episodes", done, total),
     )

@@ -60,6 +60,7 @@ def intersection(
         description=DESCRIPTIONS[preset],
         parameters={"backend": backend, **g.as_dict()},
         truth=partial(_truth, g),
+        verify=partial(verify_truth, preset) if g == PRESETS[preset] else None,
     )
 
 

@@ -81,6 +81,7 @@ def lunarlander(
         description="LunarLander under OpenAI's heuristic, noise on the engines' commands",
         parameters=parameters,
         truth=_truth if parameters == DEFAULTS else None,
+        verify=_verify if parameters == DEFAULTS else None,
     )
 
 
@@ -88,3 +89,9 @@ def _truth() -> Truth:
     from apeval.environments.lunarlander.truth import stored
 
     return stored()
+
+
+def _verify(full: bool, seed: int) -> dict[str, Any]:
+    from apeval.environments.lunarlander.truth import verify_truth
+
+    return verify_truth(full, seed)
