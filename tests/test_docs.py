@@ -12,6 +12,7 @@ import typer
 import apeval
 from apeval.cli.main import app
 from apeval.environments import entries
+from apeval.experiments.registry import experiments
 from apeval.learn.method import methods
 from apeval.run.result import FinalStage, Result
 
@@ -41,6 +42,12 @@ def test_every_option_is_documented(command: str) -> None:
     mentioned = set(re.findall(r"--[a-z]+", section))
     assert options - {"--help"} <= mentioned
     assert mentioned <= options
+
+
+@pytest.mark.parametrize("command", ["reproduce", "bench"])
+def test_every_experiment_is_documented(command: str) -> None:
+    section = PAGES["reference/cli.md"].split(f"\n## apeval {command}\n")[1].split("\n## ")[0]
+    assert set(experiments(command)) <= set(re.findall(r"`(\w+)`", section))
 
 
 def test_commands_name_what_exists() -> None:
