@@ -37,9 +37,9 @@ def uniforms(n: int, d: int = 1, seed: int = 0) -> FloatArray:
     return Draws(make_key(seed), np.arange(n)).stream(NATURE, d)
 
 
-def nominal(problem: Problem, n: int, seed: int = 0, allowed: int | None = None) -> Episodes:
+def nominal(problem: Problem, n: int, seed: int = 0, total: int | None = None) -> Episodes:
     ids = np.arange(n)
-    return rollout(problem, only(Nominal()), make_key(seed), ids, ids, allowed)
+    return rollout(problem, only(Nominal()), make_key(seed), ids, ids, total)
 
 
 # Laws: sampling against density
@@ -248,8 +248,11 @@ def test_the_cap_leaves_episodes_unresolved() -> None:
     assert not (batch.failed & batch.unresolved).any()
 
 
-def test_an_allowance_leaves_episodes_unresolved() -> None:
-    batch = nominal(line(horizon=9), 100, allowed=3)
+def test_a_spent_allowance_leaves_episodes_unresolved() -> None:
+    whole = nominal(line(horizon=9), 100)
+    spent = int(np.minimum(whole.length, 3).sum())  # three decisions of everybody
+    batch = nominal(line(horizon=9), 100, total=spent)
+    assert batch.steps == spent
     assert batch.length.max() == 3
     assert np.array_equal(batch.unresolved, ~batch.failed)
 

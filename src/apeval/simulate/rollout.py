@@ -62,12 +62,12 @@ def rollout(
     key: IntArray,
     ids: IntArray,
     position: IntArray,
-    allowed: int | None = None,
+    total: int | None = None,
 ) -> Episodes:
     """Simulate the episodes `ids`, at the given positions of their stage.
 
-    An episode that reaches `allowed` decisions, or the cap of a problem without horizon, is
-    stopped and counts as unresolved.
+    Episodes that still run when the batch has made `total` decisions in all, or at the cap of a
+    problem without horizon, are stopped and count as unresolved.
     """
     n = len(ids)
     component = proposal.assign(position)
@@ -77,10 +77,14 @@ def rollout(
     outcomes = _Outcomes(
         np.zeros(n, np.int64), np.zeros(n, bool), np.full(n, np.inf), np.full(n, first, np.int64)
     )
-    last = problem.longest if allowed is None else min(problem.longest, allowed - first)
+    last = problem.longest
+    left = n * last if total is None else total - n * first
     rows, alive, s_end = _Rows(), np.arange(n), None
     tape = Tape(key, np.asarray(ids), last)
     for t in range(last):
+        left -= len(alive)
+        if left < 0:
+            break
         draws = tape.at(t, alive)
         now = situation(problem, x, draws)
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)

@@ -86,11 +86,8 @@ class Simulation:
     def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
         """Simulate the next n episodes; they stand at `position` … of their stage."""
         ids = np.arange(self.episodes, self.episodes + n)
-        allowed = None
-        if self.steps_left is not None and self.problem.horizon is None:
-            allowed = max(1 + self._first, self.steps_left // n)
         done = rollout(
-            self.problem, proposal, self.key, ids, np.arange(position, position + n), allowed
+            self.problem, proposal, self.key, ids, np.arange(position, position + n), self.steps_left
         )
         self.count(done.steps, n, int(done.failed.sum()), int(done.length.max()))
         return done
