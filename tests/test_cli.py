@@ -100,6 +100,15 @@ def test_truth_and_list(apeval: Callable[..., Outcome]) -> None:
     assert "problem.p_up" in apeval("list", "walk")[1]
 
 
+def test_a_truth_is_verified_with_fresh_seeds_only(apeval: Callable[..., Outcome]) -> None:
+    code, out, _ = apeval("truth", "walk", "--verify", "--json", "--set", "problem.top=6")
+    assert code == 0
+    assert json.loads(out)["agrees"] is True
+    code, _, err = apeval("truth", "walk", "--verify", "--seed", "5")
+    assert code == 2
+    assert "10,000" in err
+
+
 def test_table1_in_small(apeval: Callable[..., Outcome], tmp_path: Path) -> None:
     code, out, err = apeval(
         "reproduce", "table1", "--seeds", "1", "--tuning", "--out", str(tmp_path), "--json"

@@ -138,4 +138,5 @@ def test_mc_at_the_edges() -> None:
         )
         result = apeval.evaluate(problem, "mc", episodes=100, seed=0)
         assert result.estimate == float(always)
+        assert result.standard_error == 0.0
         assert result.interval == clopper_pearson(100 if always else 0, 100, 0.95)

@@ -31,6 +31,8 @@ def estimate(sample: Sample, confidence: float) -> Estimate:
     takes all of them as survived, the upper end as failed, the estimate as survived."""
     w = sample.weights
     mean, error = stratified(sample, w * sample.failed)
+    if sample.unweighted:
+        error = float(np.sqrt(mean * (1.0 - mean) / sample.n))
     lo, hi = _interval(sample, sample.failed, confidence)
     if sample.unresolved.any():
         _, hi = _interval(sample, sample.failed | sample.unresolved, confidence)
