@@ -111,7 +111,7 @@ V0 = Geometry(decisions=6, ego_start=55.0, challenger_start=54.686, box=2.0, spe
 V1 = Geometry(decisions=3, ego_start=85.0, challenger_start=78.72, box=5.0, speed_feature=False)
 PRESETS = {"int-v0": V0, "int-v1": V1}
 
-MULTI = Geometry(decisions=4, ego_start=75.0, challenger_start=71.0, box=2.0, speed_feature=False)
+MULTI = Geometry(decisions=4, ego_start=75.0, challenger_start=70.5, box=2.0, speed_feature=False)
 """int-multi: the ego's part and the controllers' (its challenger is the first car below)."""
-MULTI_CARS = (("2", 71.0, 8.0), ("3", 73.0, 8.0), ("1", 63.0, 8.0))
+MULTI_CARS = (("2", 70.5, 8.0), ("3", 72.5, 8.0), ("1", 62.5, 8.0))
 """int-multi: leg (2 north, 3 east, 1 west), start on it and speed of each surrounding car."""

@@ -150,6 +150,7 @@ def problem() -> Problem:
         description="left turn among three cars on the other legs, one joint adversary",
         parameters={"cars": [list(car) for car in MULTI_CARS], **g.as_dict()},
         truth=_truth,
+        verify=_verify,
     )
 
 
@@ -170,6 +171,12 @@ def _truth() -> Truth:
     from apeval.environments.intersection.ground_truth import as_truth, stored
 
     return as_truth(stored("int-multi"))
+
+
+def _verify(full: bool, seed: int) -> dict[str, Any]:
+    from apeval.environments.intersection.ground_truth import verify_truth
+
+    return verify_truth("int-multi", full, seed)
 
 
 def monte_carlo(n: int, seed: int, g: Geometry = MULTI, cars: Starts = MULTI_CARS) -> Sampled:
