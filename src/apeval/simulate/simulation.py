@@ -86,9 +86,8 @@ class Simulation:
     def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
         """Simulate the next n episodes; they stand at `position` … of their stage."""
         ids = np.arange(self.episodes, self.episodes + n)
-        done = rollout(
-            self.problem, proposal, self.key, ids, np.arange(position, position + n), self.steps_left
-        )
+        positions = np.arange(position, position + n)
+        done = rollout(self.problem, proposal, self.key, ids, positions, self.steps_left)
         self.count(done.steps, n, int(done.failed.sum()), int(done.length.max()))
         return done
 
