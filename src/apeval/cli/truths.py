@@ -34,8 +34,9 @@ def show_verification(name: str, assignments: list[str], full: bool, seed: int, 
     if json:
         print_json(dict(outcome))
     else:
-        for key, value in outcome.items():
-            typer.echo(f"  {key}: {value}")
+        for part in outcome.get("checks", [outcome]):
+            for key, value in part.items():
+                typer.echo(f"  {key}: {value}")
         typer.echo(f"{name}: the truth {'holds' if outcome['agrees'] else 'DOES NOT HOLD'}")
     if not outcome["agrees"]:
         raise typer.Exit(1)

@@ -159,8 +159,20 @@ def verify_truth(full: bool, seed: int, workers: int = 2) -> dict[str, Any]:
         truth, budget = stored(method), FULL[method] if full else QUICK
         new = compute(method, budget, seed, workers)
         error = math.hypot(truth.standard_error, new["standard_error"])
-        z = (new["value"] - truth.value) / error
-        checks.append({"stored": truth.as_json(), "recomputed": new, "z": z, "agrees": abs(z) <= 3})
+        distance = abs(new["value"] - truth.value) / error
+        checks.append(
+            {
+                "method": METHODS[method],
+                "stated": truth.value,
+                "stated_error": truth.standard_error,
+                "value": new["value"],
+                "standard_error": new["standard_error"],
+                "episodes": new["budget"],
+                "seed": seed,
+                "distance_in_standard_errors": distance,
+                "agrees": distance <= 3.0,
+            }
+        )
     return {"problem": "lunarlander", "agrees": all(c["agrees"] for c in checks), "checks": checks}
 
 
