@@ -110,6 +110,12 @@ def test_a_missed_mode_is_warned_of() -> None:
     assert not any("mode" in text for text in clean)
 
 
+def test_an_adversary_that_is_the_nominal_misses_nothing() -> None:
+    sample = shifted_sample(np.random.default_rng(5), 400, 0.0, 1.0)
+    assert sample.nominal.all()
+    assert sample_warnings(sample, estimate(sample, 0.95), None, "x") == []
+
+
 def test_the_detection_limit_is_the_rule_of_three() -> None:
     sample = shifted_sample(np.random.default_rng(4), 4_000, 2.0, 2.0)
     limit = detection_limit(sample, 0.95)

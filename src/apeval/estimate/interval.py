@@ -98,9 +98,5 @@ def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[fl
 
 def _bound_without_failures(sample: Sample, confidence: float) -> float:
     """No failure seen: the nominal component alone is a Monte Carlo run with none."""
-    nominal = [
-        int(n_j)
-        for j, n_j in enumerate(sample.counts)
-        if n_j and np.array_equal(sample.log_q[:, j], sample.log_p)
-    ]
-    return clopper_pearson(0, nominal[0], confidence)[1] if nominal else 1.0
+    n = int(sample.counts[sample.nominal].sum())
+    return clopper_pearson(0, n, confidence)[1] if n else 1.0

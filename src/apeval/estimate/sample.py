@@ -59,6 +59,12 @@ class Sample:
         return w
 
     @property
+    def nominal(self) -> BoolArray:
+        """Which components sampled as π_E,gt itself would, (M,)."""
+        same = [np.array_equal(self.log_q[:, j], self.log_p) for j in range(self.log_q.shape[1])]
+        return np.array(same) & (self.counts > 0)
+
+    @property
     def unweighted(self) -> bool:
         """Plain Monte Carlo: one component, and it is the nominal."""
         return self.log_q.shape[1] == 1 and bool(np.array_equal(self.log_p, self.log_q[:, 0]))

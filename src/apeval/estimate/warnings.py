@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import logsumexp
 
 from apeval.estimate.interval import Estimate
 from apeval.estimate.sample import Sample
@@ -35,18 +36,8 @@ def sample_warnings(
 def detection_limit(sample: Sample, confidence: float) -> float | None:
     """A failure mode that the learned adversary never produces, but more likely than this, would
     have been seen by the nominal part at the given confidence; None without a nominal part."""
-    nominal = _nominal_component(sample)
-    if nominal is None:
-        return None
-    n = int(sample.counts[nominal])
-    return float(-math.expm1(math.log1p(-confidence) / n))
-
-
-def _nominal_component(sample: Sample) -> int | None:
-    for j, n_j in enumerate(sample.counts):
-        if n_j and np.array_equal(sample.log_q[:, j], sample.log_p):
-            return j
-    return None
+    n = int(sample.counts[sample.nominal].sum())
+    return float(-math.expm1(math.log1p(-confidence) / n)) if n else None
 
 
 def _unresolved(sample: Sample, numbers: Estimate) -> list[str]:
@@ -81,12 +72,15 @@ def _thin(sample: Sample, numbers: Estimate, spent: str) -> list[str]:
 
 def _missed(sample: Sample) -> list[str]:
     """Failures that only the nominal part finds: a mode that the adversary did not learn."""
-    nominal = _nominal_component(sample)
-    if nominal is None or sample.log_q.shape[1] == 1:
+    learned = ~sample.nominal & (sample.counts > 0)
+    if not learned.any() or not sample.nominal.any():
         return []
     w = sample.weights * sample.failed
-    bound = sample.n / sample.counts[nominal]
-    alone = w > 0.5 * bound  # the nominal part is more than half of the density there
+    with np.errstate(divide="ignore"):
+        log_share = np.log(sample.counts / sample.n)
+    by_learned = logsumexp((sample.log_q + log_share)[:, learned], axis=1)
+    by_nominal = logsumexp((sample.log_q + log_share)[:, sample.nominal], axis=1)
+    alone = sample.failed & (by_learned < by_nominal)
     share = float(w[alone].sum() / w.sum())
     if share <= _MISSED_SHARE:
         return []
