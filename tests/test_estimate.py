@@ -62,6 +62,15 @@ def test_no_failure_gives_an_upper_bound_and_not_zero_plus_minus_zero() -> None:
     assert "no failure" in sample_warnings(sample, result, None, "400 episodes")[0]
 
 
+def test_one_failure_of_no_weight_does_not_tighten_the_bound() -> None:
+    sample = shifted_sample(np.random.default_rng(0), 400, -5.0, 9.0)
+    kind = np.zeros(400, np.int64)
+    kind[int(np.argmin(sample.log_weights))] = 1
+    lo, hi = estimate(Sample(**{**vars(sample), "kind": kind}), 0.95).interval
+    assert lo == 0.0
+    assert hi >= clopper_pearson(0, 100, 0.95)[1]
+
+
 def test_a_certain_failure_is_still_uncertain() -> None:
     """A proposal that always hits has no spread, yet the interval must not be a point."""
     n = 50

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
-from apeval.errors import ApevalError, SimulationError
+from apeval.errors import ApevalError, ProblemError, SimulationError
 from apeval.problem.agent import Stochastic
 from apeval.problem.draws import make_key
 from apeval.problem.laws import Categorical, Normal, NormalLaw
@@ -281,3 +281,49 @@ def test_a_step_in_place_does_not_change_what_was_recorded() -> None:
     two = simulate(gusts(step=pure, nominal=nominal), only(Nominal()), [np.arange(20)])
     same(one, two)
     assert np.array_equal(one.log_density(Nominal()), two.log_density(Nominal()))
+
+
+class Boxed:
+    """A user's state object whose step works in place."""
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __getitem__(self, rows: Any) -> Boxed:
+        return Boxed(self.a[rows])
+
+
+def test_a_state_object_that_is_changed_in_place_keeps_its_records() -> None:
+    def step(x: Boxed, a_A: Any, a_E: Any, draws: Any) -> Boxed:
+        x.a += a_E
+        return x
+
+    problem = Problem(
+        nominal=Normal(lambda x, a_A: 0.1 * x.a, 1.0, dim=1),
+        reset=lambda draws: Boxed(np.zeros((draws.n, 1))),
+        step=step,
+        failed=lambda x: x.a[:, 0] > 2.0,
+        horizon=5,
+        views={"a": lambda x: x.a},
+    )
+    batch = rollout(problem, only(Nominal()), make_key(0), np.arange(50), np.arange(50))
+    for i in range(batch.n):
+        rows = batch.rows_of(i)
+        walked = np.concatenate([[0.0], np.cumsum(batch.a_E[rows, 0])])
+        assert batch.s[rows, 0] == pytest.approx(walked[:-1])
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [lambda x: x[:, :1] > 0, lambda x: np.full(len(x), 2), lambda x: np.full(len(x), 0.5)],
+)
+def test_a_failure_event_of_the_wrong_kind_is_refused(failed: Any) -> None:
+    problem = Problem(
+        nominal=Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: x + a_E,
+        failed=failed,
+        horizon=2,
+    )
+    with pytest.raises(ProblemError, match="`failed` must return"):
+        rollout(problem, only(Nominal()), make_key(0), np.arange(4), np.arange(4))

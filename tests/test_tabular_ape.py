@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
+from apeval.errors import ApevalError
 from apeval.learn.ape_tabular.compiled import CompiledLearner
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.ape_tabular.plain import PlainLearner
@@ -217,3 +218,52 @@ def test_late_rewards_are_seen_not_hidden() -> None:
     assert all((r.value or 0.0) < 0.95 * truth for r in results)
     good = [r.interval[0] <= truth <= r.interval[1] or r.warnings for r in results]
     assert sum(map(bool, good)) >= 5
+
+
+def test_a_trap_has_value_zero_and_does_not_spoil_the_rest() -> None:
+    """State 1 leads to itself for ever: the Bellman system is singular there."""
+    fail = failure_code(1)
+    model = TabularModel(
+        agent=np.ones((2, 1)),
+        nominal=np.array([[[0.5, 0.3, 0.2]], [[0.5, 0.3, 0.2]]]),
+        successor=np.array([[[SAFE_END, 1, fail]], [[1, 1, 1]]]),
+        start=0,
+    )
+    assert exact_values(model).tolist() == [0.2, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"time_in_state": True}, "horizon"),
+        ({"true_floor": True, "delta": 0.5}, "delta below 0.5"),
+        ({"nominal_share": 0.9, "wary_share": 0.5}, "exceed 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ApevalError, match=says):
+        evaluate(make("walk"), "ape-tabular", steps=500, settings=settings)
+
+
+def test_the_exact_form_needs_known_agent_probabilities() -> None:
+    class Slips:
+        def act(self, x: Any, draws: Any) -> Any:
+            return (draws.uniform(1) < 0.1).astype(np.int64)
+
+    problem = replace(make("walk", top=4), agent=Slips(), table=None)
+    with pytest.raises(ApevalError, match="Stochastic"):
+        evaluate(problem, "ape-tabular", steps=500, settings={"value_update": "exact"})
+
+
+def test_the_learned_value_of_a_random_start_is_the_mean_over_starts() -> None:
+    """Start at 1 or 2 of a walk to 4, each with probability ½."""
+    problem = make("walk", top=4, p_up=0.4)
+    assert problem.table is not None
+    v = exact_values(problem.table)
+    bare = replace(
+        problem,
+        table=None,
+        reset=lambda draws: (draws.uniform(1) < 0.5).astype(np.int64),
+    )
+    result = evaluate(bare, "ape-tabular", steps=8_000, seed=0)
+    assert result.value == pytest.approx((v[0] + v[1]) / 2, rel=0.1)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from apeval.errors import ApevalError
@@ -153,13 +154,21 @@ def bench(
 def main() -> None:
     """Run the command line: a user's mistake is one line on stderr and exit code 2."""
     try:
-        app()
+        code = app(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.format_message())
+        sys.exit(2)
+    except click.ClickException as error:
+        message = " ".join(error.format_message().split())
+        typer.echo(f"apeval: {message} Try --help", err=True)
+        sys.exit(2)
     except ApevalError as error:
         typer.echo(f"apeval: {error}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         typer.echo("apeval: stopped", err=True)
         sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

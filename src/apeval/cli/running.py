@@ -1,4 +1,4 @@
-"""`apeval run` and `apeval truth`."""
+"""`apeval run`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from apeval.estimate.binomial import clopper_pearson
 from apeval.estimate.sample import Sample
 from apeval.problem.types import BoolArray, FloatArray
 
+_THIN, _THINNEST = 5.0, 2.0  # effective failures below which a log-t interval says too much
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -85,8 +87,13 @@ def _interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float,
     w = sample.weights
     mean, error = stratified(sample, w * hit)
     if mean <= 0.0:
-        return 0.0, _bound_without_failures(sample, confidence)
-    return _log_t(mean, error, effective_size(w[hit]), confidence)
+        return 0.0, _bound_by_nominal(sample, hit, confidence)
+    ess = effective_size(w[hit])
+    lo, hi = _log_t(mean, error, ess, confidence)
+    if ess < _THIN:  # too few failures to speak for those that were not seen
+        hi = max(hi, _bound_by_nominal(sample, hit, confidence))
+        lo = 0.0 if ess < _THINNEST else lo
+    return lo, hi
 
 
 def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[float, float]:
@@ -96,7 +103,8 @@ def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[fl
     return mean * float(np.exp(-half)), min(1.0, mean * float(np.exp(min(half, 700.0))))
 
 
-def _bound_without_failures(sample: Sample, confidence: float) -> float:
-    """No failure seen: the nominal component alone is a Monte Carlo run with none."""
-    n = int(sample.counts[sample.nominal].sum())
-    return clopper_pearson(0, n, confidence)[1] if n else 1.0
+def _bound_by_nominal(sample: Sample, hit: BoolArray, confidence: float) -> float:
+    """The nominal component alone is a Monte Carlo run: its upper bound, whatever was learned."""
+    mine = sample.nominal[sample.component]
+    n, k = int(mine.sum()), int((mine & hit).sum())
+    return clopper_pearson(k, n, confidence)[1] if n else 1.0

@@ -6,11 +6,13 @@ system; with one, v*(s, t) follows by backward recursion over the decisions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from apeval.problem.table import SAFE_END, TabularModel
 from apeval.problem.truth import Truth
-from apeval.problem.types import FloatArray
+from apeval.problem.types import BoolArray, FloatArray
 
 
 def exact_values(model: TabularModel) -> FloatArray:
@@ -95,7 +97,22 @@ def _stationary_values(model: TabularModel) -> FloatArray:
     weights = _pair_weights(model)
     inside = model.successor >= 0
     rows = np.broadcast_to(np.arange(S)[:, None, None], (S, A, E))[inside]
-    P = coo_array((weights[inside], (rows, model.successor[inside])), shape=(S, S)).tocsc()
+    P: Any = coo_array((weights[inside], (rows, model.successor[inside])), shape=(S, S)).tocsr()
     r = (weights * (model.successor < SAFE_END)).sum(axis=(1, 2))
-    v: FloatArray = np.asarray(spsolve((eye_array(S, format="csc") - P).tocsc(), r))
+    # v* is the smallest solution: 0 where no end can be reached, which would be singular
+    leaves = _can_end(P, (weights * (model.successor < 0)).sum(axis=(1, 2)) > 0.0)
+    v: FloatArray = np.zeros(S)
+    if leaves.any():
+        inner = P[leaves][:, leaves]
+        A = (eye_array(int(leaves.sum()), format="csc") - inner).tocsc()
+        v[leaves] = np.atleast_1d(np.asarray(spsolve(A, np.asarray(r[leaves]))))
     return v
+
+
+def _can_end(P: Any, ends: BoolArray) -> BoolArray:
+    """States from which an end can be reached, through transitions of positive probability."""
+    while True:
+        grown = np.asarray(ends | (P @ ends.astype(np.float64) > 0.0))
+        if np.array_equal(grown, ends):
+            return grown
+        ends = grown

@@ -170,7 +170,7 @@ class Disturbance(ABC):
 
 def _rows(value: Parameter, x: Any, a_A: Any, dim: int) -> FloatArray:
     if callable(value):
-        rows = np.asarray(value(x, a_A), dtype=np.float64)
+        rows = np.array(value(x, a_A), dtype=np.float64)  # a copy: f_E may change x in place
         return rows[:, None] if rows.ndim == 1 else rows
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (1, dim)).copy()
 
@@ -227,11 +227,13 @@ class Categorical(Disturbance):
     discrete = True
 
     def __init__(self, probabilities: Parameter, outcomes: int | None = None):
+        if callable(probabilities) and not outcomes:
+            raise ProblemError("Categorical: say how many outcomes= the function gives")
         self.probabilities = probabilities
         self.outcomes = outcomes or _width(probabilities)
         if not callable(probabilities):
             p = np.asarray(probabilities, dtype=np.float64)
-            if np.any(p < 0.0) or abs(float(p.sum()) - 1.0) > 1e-9:
+            if not (np.all(p >= 0.0) and abs(float(p.sum()) - 1.0) <= 1e-9):
                 raise ProblemError(
                     "Categorical: probabilities must be ≥ 0 and sum to 1; "
                     f"they sum to {float(p.sum()):.6g}. Divide them by their sum."

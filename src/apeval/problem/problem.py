@@ -52,7 +52,8 @@ class Problem:
     step: Callable[[Any, Array, Array, Draws], Any]
     """f_E."""
     failed: Callable[[Any], Array]
-    """The failure event: boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``)."""
+    """The failure event, read after every decision (not in the state that `reset` gives): a
+    boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``)."""
     horizon: int | None
     """Decisions per episode at the most; None: until `done` or `failed`."""
     agent: Agent | Callable[[Any], Array] | None = None

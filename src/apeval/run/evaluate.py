@@ -68,6 +68,15 @@ def evaluate(
     >>> result.interval[0] < 0.0323 < result.interval[1]
     True
     """
+    if not isinstance(problem, Problem):
+        raise ApevalError(
+            f"evaluate wants a Problem, got {type(problem).__name__}: apeval.make(name) builds one"
+        )
+    for what, number in (("steps", steps), ("episodes", episodes), ("seed", seed)):
+        if number is not None and not isinstance(number, int | np.integer):
+            raise ApevalError(f"{what} must be a whole number; got {number!r}")
+    if seed is None or not isinstance(confidence, float):
+        raise ApevalError("seed must be a whole number and confidence a number below 1")
     if not 0.0 < confidence < 1.0:
         raise ApevalError(f"confidence must lie strictly between 0 and 1; got {confidence}")
     if seed < 0:

@@ -63,8 +63,9 @@ def record(episodes: Episodes, i: int, key: Array) -> Record:
     )
 
 
-def replay(problem: Problem, it: Record) -> Episodes:
-    """The recorded episode, alone."""
+def replay(problem: Problem, it: Record | Mapping[str, Any]) -> Episodes:
+    """The recorded episode, alone; `it` may be plain data, as in a result's `records`."""
+    it = it if isinstance(it, Record) else Record.from_json(it)
     dtype = np.int64 if problem.nominal.discrete else np.float64
     initial = np.int64 if problem.initial is not None and problem.initial.discrete else np.float64
     script = _Script(np.asarray(it.a_0, initial), np.asarray(it.a_E, dtype))

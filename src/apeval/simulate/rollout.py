@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.errors import SimulationError
+from apeval.errors import ProblemError, SimulationError
 from apeval.problem.draws import NATURE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
@@ -89,8 +89,7 @@ def rollout(
         now = situation(problem, x, draws)
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
         rows.add(alive, now, a_E)
-        # a step in place would change s, a_A and the law where they are views of x
-        x = problem.step(x.copy() if isinstance(x, np.ndarray) else x, now.a_A, a_E, draws)
+        x = problem.step(x, now.a_A, a_E, draws)
         s = problem.observe(x)
         require_finite(s, draws.ids, t)
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
@@ -117,10 +116,12 @@ def rollout(
 
 
 def situation(problem: Problem, x: Any, draws: Draws) -> Situation:
-    """s, a_A and π_E,gt(· | s, a_A) at the start of a decision."""
-    a_A = problem.act(x, draws)
+    """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because f_E may work in
+    place on what they are views of."""
+    a_A = np.array(problem.act(x, draws))
     law = problem.nominal.given(x, a_A)
-    return Situation(problem.observe(x), a_A, np.full(draws.n, draws.t, np.int64), law)
+    s = np.array(problem.observe(x))
+    return Situation(s, a_A, np.full(draws.n, draws.t, np.int64), law)
 
 
 def episode_margin(problem: Problem, smallest: FloatArray, failed: BoolArray) -> FloatArray:
@@ -171,7 +172,7 @@ def _decide(
 def _judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcomes) -> BoolArray:
     """Read failure, end and margin in the new states; returns which episodes ended."""
     at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
-    kind = np.asarray(problem.failed(x)).astype(np.int64)
+    kind = failure_kinds(problem, x, len(alive))
     done = np.zeros(len(alive), bool) if problem.done is None else np.asarray(problem.done(x), bool)
     if problem.judge_at_end:
         kind = np.where(done | at_horizon, kind, 0)
@@ -186,6 +187,20 @@ def _judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcome
     outcomes.kind[alive] = kind
     outcomes.length[alive] += 1
     return np.asarray(ended)
+
+
+def failure_kinds(problem: Problem, x: Any, n: int) -> IntArray:
+    """What `failed` says of n states: 0, or the kind of failure; anything else is refused."""
+    said = np.asarray(problem.failed(x))
+    kind = said.astype(np.int64) if said.dtype.kind in "biuf" else np.full(said.shape, -1)
+    allowed = (kind == said) & (kind >= 0) & (kind <= len(problem.kinds))
+    if kind.shape != (n,) or not np.all(allowed):
+        raise ProblemError(
+            f"`failed` must return a boolean or a kind from 0 to {len(problem.kinds)} for each of "
+            f"{n} states, shape ({n},); it returned {said.dtype} of shape {said.shape}, such as "
+            f"{said.ravel()[:1].tolist()}. Name every kind in `kinds`"
+        )
+    return kind
 
 
 def require_finite(s: Array, ids: IntArray, t: int) -> None:

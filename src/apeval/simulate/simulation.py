@@ -13,6 +13,7 @@ from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.rollout import rollout
 
+_LARGEST = 10**12
 _FIRST_BATCH = 16  # where no episode's length is known yet
 
 
@@ -27,8 +28,10 @@ class Budget:
         if (self.steps is None) == (self.episodes is None):
             raise ApevalError("give a budget: either steps (decisions) or episodes, not both")
         size, unit = (self.steps, "steps") if self.episodes is None else (self.episodes, "episodes")
-        if size is None or size < 1:
-            raise ApevalError(f"the budget must be at least 1; got {unit} = {size}")
+        if size is None or not 1 <= size <= _LARGEST:
+            raise ApevalError(
+                f"the budget must be at least 1 and at most {_LARGEST:,}; got {unit} = {size}"
+            )
 
     def in_words(self) -> str:
         """The budget as a reader says it."""

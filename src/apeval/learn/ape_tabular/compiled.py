@@ -9,7 +9,7 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.learn.ape_tabular import kernel
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import ArrayAdversary
+from apeval.learn.ape_tabular.frozen import ArrayAdversary, learned_mixture, planned_mixture
 from apeval.learn.ape_tabular.learner import CURVE_POINTS, TabularLearner
 from apeval.learn.ape_tabular.plan import UNKNOWN
 from apeval.problem.problem import Problem
@@ -20,6 +20,8 @@ from apeval.simulate.simulation import Simulation
 
 class CompiledLearner(TabularLearner):
     """`PlainLearner` on arrays."""
+
+    config: ApeTabularConfig
 
     def __init__(self, problem: Problem, config: ApeTabularConfig) -> None:
         super().__init__(problem, config)
@@ -76,8 +78,10 @@ class CompiledLearner(TabularLearner):
     def proposal(self) -> Mixture:
         """All visited rows brought up to date, then frozen."""
         if not self.config.planned:
-            return self.learned_mixture(ArrayAdversary(self._last_rows()))
-        return self.planned_mixture(self.model, self._transitions(), ArrayAdversary)
+            return learned_mixture(ArrayAdversary(self._last_rows()), self.config.nominal_share)
+        return planned_mixture(
+            self.config, self.mean_length, self.model, self._transitions(), ArrayAdversary
+        )
 
     def _transitions(self) -> IntArray:
         """f_E as remembered, (S, A, E). With time in the state the last layer's entries are the

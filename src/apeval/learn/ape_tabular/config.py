@@ -8,7 +8,31 @@ from apeval.problem.settings import setting
 
 
 @dataclass(frozen=True)
-class ApeTabularConfig:
+class TdConfig:
+    """What every table of v and π_E that learns by temporal differences has."""
+
+    n_step: int = setting(1, "decisions per TD target (1: as printed)", low=1, high=10_000)
+    time_in_state: bool = setting(
+        False, "learn v(s, t) instead of v(s): Markov where a horizon ends the episode"
+    )
+    step_size: float = setting(
+        10.0, "c of α = c/(c + k − 1) at a state's k-th visit (Σα = ∞, Σα² < ∞)", low=0.5, high=1e6
+    )
+    v_init: float = setting(0.05, "v(s) before the first visit", low=0.0, high=1.0)
+    v_floor: float = setting(1e-8, "smallest v(s) that is divided by", low=1e-300, high=1.0)
+    delta: float = setting(
+        0.005, "δ of Eq. MDP_p_update, applied before normalisation", low=1e-12, high=0.5
+    )
+    learn_share: float = setting(
+        0.5, "share of the budget for learning at the most; the rest estimates", low=0.0, high=0.99
+    )
+    nominal_share: float = setting(
+        0.15, "share of the frozen stage's episodes drawn from π_E,gt", low=0.01, high=1.0
+    )
+
+
+@dataclass(frozen=True)
+class ApeTabularConfig(TdConfig):
     """Tabular APE (the paper's Section IV); the paper states none of these values."""
 
     value_update: str = setting(
@@ -23,23 +47,14 @@ class ApeTabularConfig:
         "remembered successors of the visited state ('row')",
         choices=("row", "visited"),
     )
-    n_step: int = setting(1, "decisions per TD target (1: as printed)", low=1, high=10_000)
-    time_in_state: bool = setting(
-        False, "learn v(s, t) instead of v(s): Markov where a horizon ends the episode"
-    )
-    step_size: float = setting(
-        10.0, "c of α = c/(c + k − 1) at a state's k-th visit (Σα = ∞, Σα² < ∞)", low=0.5, high=1e6
-    )
-    v_init: float = setting(0.05, "v(s) before the first visit", low=0.0, high=1.0)
-    v_floor: float = setting(1e-8, "smallest v(s) that is divided by", low=1e-300, high=1.0)
-    delta: float = setting(
-        0.005, "δ of Eq. MDP_p_update, applied before normalisation", low=1e-12, high=0.5
-    )
     true_floor: bool = setting(
         False, "apply δ after normalisation, as a true floor of π_E, instead of before it"
     )
     stop_window: int = setting(
-        2_000, "stopping rule of Table I: steps over which v(s0) must stay still", low=1, high=10**9
+        2_000,
+        "stopping rule of Table I: steps over which v(s0) must stay still",
+        low=1,
+        high=10_000_000,
     )
     stop_tolerance: float = setting(
         0.01,
@@ -63,10 +78,4 @@ class ApeTabularConfig:
         "share of the frozen stage's episodes that take untried transitions for failures",
         low=0.0,
         high=0.9,
-    )
-    learn_share: float = setting(
-        0.5, "share of the budget for learning at the most; the rest estimates", low=0.0, high=0.99
-    )
-    nominal_share: float = setting(
-        0.15, "share of the frozen stage's episodes drawn from π_E,gt", low=0.01, high=1.0
     )

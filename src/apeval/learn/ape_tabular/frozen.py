@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from apeval.learn.ape_tabular.config import ApeTabularConfig
+from apeval.learn.ape_tabular.plan import plan
 from apeval.problem.laws import CategoricalLaw, pick
-from apeval.problem.types import Array, FloatArray
+from apeval.problem.table import TabularModel
+from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, Situation, mixture
 
 
 class _Tabular(Adversary):
     """Samples from rows of probabilities, however they are looked up."""
 
+    @abstractmethod
     def probabilities(self, now: Situation) -> FloatArray:
         """π_E(· | s, a_A), (n, E)."""
-        raise NotImplementedError
 
     def sample(self, now: Situation, u: FloatArray) -> Array:
         return pick(self.probabilities(now), u)
@@ -65,11 +68,21 @@ class KeyedAdversary(_Tabular):
         return p
 
 
-def frozen_mixture(learned: Adversary, wary: Adversary | None, config: ApeTabularConfig) -> Mixture:
-    """The trajectory-level mixture that the estimate is drawn from."""
-    if wary is None:
-        shares = [1.0 - config.nominal_share, config.nominal_share]
-        return mixture([learned, Nominal()], shares)
-    learned_share = max(0.0, 1.0 - config.nominal_share - config.wary_share)
-    shares = [learned_share, config.wary_share, config.nominal_share]
-    return mixture([learned, wary, Nominal()], shares)
+def planned_mixture(
+    config: ApeTabularConfig,
+    mean_length: float,
+    model: TabularModel,
+    memory: IntArray,
+    adversary: Callable[[FloatArray], Adversary],
+) -> Mixture:
+    """The sharp and the wary adversary of what is remembered, with π_E,gt."""
+    caution = min(1.0, config.caution / mean_length)
+    sharp, wary = (adversary(plan(model, memory, caution, wary)) for wary in (False, True))
+    sharp_share = max(0.0, 1.0 - config.nominal_share - config.wary_share)
+    shares = [sharp_share, config.wary_share, config.nominal_share]
+    return mixture([sharp, wary, Nominal()], shares)
+
+
+def learned_mixture(last: Adversary, nominal_share: float) -> Mixture:
+    """π_E as TD left it, with π_E,gt."""
+    return mixture([last, Nominal()], [1.0 - nominal_share, nominal_share])

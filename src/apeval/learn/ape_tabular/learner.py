@@ -1,29 +1,22 @@
-"""What both forms of tabular APE share: the budget, the curve and the warnings."""
+"""What all forms of tabular APE share: the budget, the curve and the warnings."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 
-from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import frozen_mixture
-from apeval.learn.ape_tabular.plan import plan
+from apeval.learn.ape_tabular.config import TdConfig
 from apeval.learn.method import Learner
 from apeval.problem.problem import Problem
-from apeval.problem.table import TabularModel
-from apeval.problem.types import FloatArray, IntArray
-from apeval.simulate.adversary import Adversary, Mixture
 from apeval.simulate.simulation import Simulation
 
 CURVE_POINTS = 200
-Frozen = Callable[[FloatArray], Adversary]
 _ROUNDS = 50  # progress is shown this often while learning
 
 
 class TabularLearner(Learner):
     """Runs whole episodes until the stopping rule holds or the learning budget is spent."""
 
-    def __init__(self, problem: Problem, config: ApeTabularConfig) -> None:
+    def __init__(self, problem: Problem, config: TdConfig) -> None:
         self.problem, self.config = problem, config
         self.steps = 0
         self.episodes = 0
@@ -54,16 +47,10 @@ class TabularLearner(Learner):
         self.episodes = simulation.episodes
         return not (self.stopped or self.steps >= limit or simulation.episodes >= episodes)
 
-    def planned_mixture(self, model: TabularModel, memory: IntArray, adversary: Frozen) -> Mixture:
-        """The sharp and the wary adversary of what is remembered, with π_E,gt."""
-        length = self.steps / max(1, self.episodes)
-        caution = min(1.0, self.config.caution / max(1.0, length))
-        sharp, wary = (adversary(plan(model, memory, caution, wary)) for wary in (False, True))
-        return frozen_mixture(sharp, wary, self.config)
-
-    def learned_mixture(self, last: Adversary) -> Mixture:
-        """π_E as TD left it, with π_E,gt."""
-        return frozen_mixture(last, None, self.config)
+    @property
+    def mean_length(self) -> float:
+        """Decisions per episode, at least 1."""
+        return max(1.0, self.steps / max(1, self.episodes))
 
     def note_curve(self, v_0: float) -> None:
         """Keep v(s0) at about 200 points along the way."""
