@@ -76,6 +76,11 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("bench", "sped"), "Did you mean 'speed'?"),
         (("bench", "speed", "--seeds", "2000", "--tuning"), "for tuning"),
         (("list", "wakl"), "Did you mean 'walk'?"),
+        (("rnu", "walk"), "Did you mean 'run'?"),
+        (("run",), "Missing argument"),
+        (("run", "walk", "--steps", "many"), "--steps"),
+        (("run", "walk", "--steps", "9" * 20), "at most"),
+        (("run", "walk", "--steps", "500", "--set", "time_in_state=yes"), "horizon"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(

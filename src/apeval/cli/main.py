@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, unknown
 from apeval.version import __version__
 
 app = typer.Typer(
@@ -155,20 +154,29 @@ def main() -> None:
     """Run the command line: a user's mistake is one line on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        typer.echo(error.format_message())
-        sys.exit(2)
-    except click.ClickException as error:
-        message = " ".join(error.format_message().split())
-        typer.echo(f"apeval: {message} Try --help", err=True)
-        sys.exit(2)
     except ApevalError as error:
         typer.echo(f"apeval: {error}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("apeval: stopped", err=True)
         sys.exit(130)
+    except Exception as error:
+        # a usage error, of click's class or of typer's own copy of it, by version
+        if not hasattr(error, "format_message"):
+            raise
+        if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help already
+            typer.echo(f"apeval: {_usage(error.format_message())}", err=True)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(message: str) -> str:
+    """A usage error in one line, with the nearest command where one is unknown."""
+    text = " ".join(message.split())
+    if text.startswith("No such command"):
+        names = [c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands]
+        return str(unknown("command", text.split("'")[1], names))
+    return f"{text} (apeval --help)"
