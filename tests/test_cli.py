@@ -76,6 +76,7 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("bench", "sped"), "Did you mean 'speed'?"),
         (("bench", "speed", "--seeds", "2000", "--tuning"), "for tuning"),
         (("list", "wakl"), "Did you mean 'walk'?"),
+        (("run", "int-v1", "--view", "papre"), "Did you mean 'paper'?"),
         (("rnu", "walk"), "Did you mean 'run'?"),
         (("run",), "Missing argument"),
         (("run", "walk", "--steps", "many"), "--steps"),

@@ -74,6 +74,9 @@ def run(
         int | None, typer.Option(help="Budget in decisions of nature, learning and estimating.")
     ] = None,
     episodes: Annotated[int | None, typer.Option(help="Budget in episodes instead.")] = None,
+    view: Annotated[
+        str | None, typer.Option(help="What the method sees of the state, such as paper.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     confidence: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
     settings: Settings = None,
@@ -87,7 +90,7 @@ def run(
     """
     from apeval.cli.running import run_problem
 
-    run_problem(problem, method, steps, episodes, seed, confidence, settings or [], out, json)
+    run_problem(problem, view, method, steps, episodes, seed, confidence, settings or [], out, json)
 
 
 @app.command()

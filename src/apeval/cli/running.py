@@ -21,6 +21,7 @@ _PREFIX = "problem."
 
 def run_problem(
     name: str,
+    view: str | None,
     method: str | None,
     steps: int | None,
     episodes: int | None,
@@ -32,6 +33,8 @@ def run_problem(
 ) -> None:
     """Evaluate, show, and store where asked."""
     problem, settings = build_problem(name, assignments)
+    if view is not None:
+        problem = problem.seen_as(view)
     if steps is None and episodes is None:
         steps = _DEFAULT_STEPS
     folder = None if out is None else prepare(out)
