@@ -23,7 +23,7 @@ def run_experiment(
     seeds = chosen.default_seeds if seeds is None else seeds
     with _ticker(quiet=json) as tick:
         first = (TUNING if tuning else REPORTING).start
-        report = chosen.run(Request(seeds=seeds, first_seed=first, out=folder, tick=tick))
+        report = chosen.run(Request(seeds, first, folder, Path("runs/cells"), tick))
     if folder is not None:
         made_by = f"apeval {command} {name} --seeds {seeds}" + (" --tuning" if tuning else "")
         _store(report, folder, name, made_by)

@@ -21,6 +21,8 @@ class Request:
     seeds: int
     first_seed: int = REPORTING.start
     out: Path | None = None
+    cache: Path | None = None
+    """Where outcomes are kept, so that an interrupted experiment goes on where it stopped."""
     tick: Callable[[str, int, int], None] = lambda what, done, total: None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apeval.experiments import cells
+from apeval.experiments.registry import Request
+
+CELLS = [{"problem": "p", "seed": k} for k in range(5)]
+
+
+def square(cell: Mapping[str, Any]) -> dict[str, Any]:
+    return {"square": cell["seed"] ** 2}
+
+
+def test_outcomes_come_in_the_order_of_the_cells_whatever_the_workers() -> None:
+    alone = cells.run_cells("copies", dict, CELLS, Request(1), workers=1)
+    together = cells.run_cells("copies", dict, CELLS, Request(1), workers=2)
+    assert alone == together == CELLS
+
+
+def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    ran: list[int] = []
+
+    def fails_at_three(cell: Mapping[str, Any]) -> dict[str, Any]:
+        if cell["seed"] == 3:
+            raise KeyboardInterrupt
+        ran.append(cell["seed"])
+        return square(cell)
+
+    def counted(cell: Mapping[str, Any]) -> dict[str, Any]:
+        ran.append(cell["seed"])
+        return square(cell)
+
+    request = Request(1, cache=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        cells.run_cells("squares", fails_at_three, CELLS, request, workers=1)
+    torn = tmp_path / "squares.jsonl"
+    torn.write_text(torn.read_text() + '{"code": "abc", "cel')
+    outcomes = cells.run_cells("squares", counted, CELLS, request, workers=1)
+    assert outcomes == [{"square": k**2} for k in range(5)]
+    assert ran == [0, 1, 2, 3, 4]
+    cells.run_cells("squares", counted, CELLS, request, workers=1)
+    assert len(ran) == 5
+
+
+def test_outcomes_of_other_code_are_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(1, cache=tmp_path)
+    cells.run_cells("squares", square, CELLS, request, workers=1)
+    monkeypatch.setattr(cells, "fingerprint", lambda: "another")
+    calls: list[int] = []
+
+    def counted(cell: Mapping[str, Any]) -> dict[str, Any]:
+        calls.append(cell["seed"])
+        return square(cell)
+
+    cells.run_cells("squares", counted, CELLS, request, workers=1)
+    assert calls == [0, 1, 2, 3, 4]
