@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from apeval.problem.laws import Law
 from apeval.problem.types import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from apeval.simulate.episodes import Episodes
 
 _GOLDEN = 0.6180339887498949
 
@@ -24,14 +27,21 @@ class Situation:
     a_A: Array
     t: IntArray
     law: Law
+    whole: FloatArray | None = None
+    """Uniforms drawn once for the whole episode, (n, d_E); only where an adversary samples that
+    is `persistent`."""
 
     def take(self, rows: Any) -> Situation:
         """The chosen rows."""
-        return Situation(self.s[rows], self.a_A[rows], self.t[rows], self.law.take(rows))
+        whole = None if self.whole is None else self.whole[rows]
+        return Situation(self.s[rows], self.a_A[rows], self.t[rows], self.law.take(rows), whole)
 
 
 class Adversary(ABC):
     """π_E(a_E | s, a_A, t): samples from uniforms, and knows its density."""
+
+    persistent: ClassVar[bool] = False
+    """Whether its decisions share the episode's own random numbers, `Situation.whole`."""
 
     @abstractmethod
     def sample(self, now: Situation, u: FloatArray) -> Array:
@@ -40,6 +50,13 @@ class Adversary(ABC):
     @abstractmethod
     def log_prob(self, now: Situation, a_E: Array) -> FloatArray:
         """log π_E(a_E | s, a_A, t), shape (n,)."""
+
+    def log_density(self, episodes: Episodes) -> FloatArray:
+        """log q(τ) of whole episodes, (n,)."""
+        total = episodes.sum_rows(self.log_prob(episodes.situation, episodes.a_E))
+        if episodes.law_0 is not None:
+            total += self.log_prob_initial(episodes.law_0, episodes.a_0)
+        return total
 
     def sample_initial(self, law: Law, u: FloatArray) -> Array:
         """A controlled initial disturbance; nominal unless an adversary learns it."""

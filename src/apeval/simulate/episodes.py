@@ -73,10 +73,7 @@ class Episodes:
 
     def log_density(self, adversary: Adversary) -> FloatArray:
         """log q(τ): the adversary's density of each episode's disturbances, (n,)."""
-        total = self.sum_rows(adversary.log_prob(self.situation, self.a_E))
-        if self.law_0 is not None:
-            total += adversary.log_prob_initial(self.law_0, self.a_0)
-        return total
+        return adversary.log_density(self)
 
     def rows_of(self, i: int) -> slice:
         """The rows of the i-th episode."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ProblemError, SimulationError
-from apeval.problem.draws import NATURE, Draws, Tape
+from apeval.problem.draws import MIXTURE, NATURE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
@@ -79,6 +79,8 @@ def rollout(
     )
     last = problem.longest
     left = n * last if total is None else total - n * first
+    persistent = any(q.persistent for q in proposal.components)
+    whole = draws.stream(MIXTURE, problem.nominal.dim) if persistent else None
     rows, alive, s_end = _Rows(), np.arange(n), None
     tape = Tape(key, np.asarray(ids), last)
     for t in range(last):
@@ -86,7 +88,7 @@ def rollout(
         if left < 0:
             break
         draws = tape.at(t, alive)
-        now = situation(problem, x, draws)
+        now = situation(problem, x, draws, None if whole is None else whole[alive])
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
         rows.add(alive, now, a_E)
         x = problem.step(x, now.a_A, a_E, draws)
@@ -115,13 +117,15 @@ def rollout(
     )
 
 
-def situation(problem: Problem, x: Any, draws: Draws) -> Situation:
+def situation(
+    problem: Problem, x: Any, draws: Draws, whole: FloatArray | None = None
+) -> Situation:
     """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because f_E may work in
     place on what they are views of."""
     a_A = np.array(problem.act(x, draws))
     law = problem.nominal.given(x, a_A)
     s = np.array(problem.observe(x))
-    return Situation(s, a_A, np.full(draws.n, draws.t, np.int64), law)
+    return Situation(s, a_A, np.full(draws.n, draws.t, np.int64), law, whole)
 
 
 def episode_margin(problem: Problem, smallest: FloatArray, failed: BoolArray) -> FloatArray:
