@@ -1,0 +1,39 @@
+"""`ape-scalable`: the paper's Section V."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from apeval.errors import ApevalError
+from apeval.learn.ape_scalable.config import ApeScalableConfig
+from apeval.learn.method import Learner, method
+from apeval.problem.laws import Normal, TruncatedNormal
+from apeval.problem.problem import Problem
+
+
+def _suits(problem: Problem) -> str | None:
+    if not isinstance(problem.nominal, Normal | TruncatedNormal):
+        return "ape-scalable needs a Normal or TruncatedNormal disturbance: use ape-tabular or mc"
+    return _missing()
+
+
+def _missing() -> str | None:
+    missing = [name for name in ("torch", "zuko") if find_spec(name) is None]
+    if missing:
+        return f"ape-scalable needs {' and '.join(missing)}: pip install 'apeval[scalable]'"
+    return None
+
+
+@method(
+    "ape-scalable",
+    description="accelerated policy evaluation with a GP and a flow (the paper's Section V)",
+    config=ApeScalableConfig,
+    suits=_suits,
+)
+def start(problem: Problem, config: ApeScalableConfig) -> Learner:
+    """Imported here: torch takes seconds to load."""
+    if missing := _missing():
+        raise ApevalError(missing)
+    from apeval.learn.ape_scalable.learner import ScalableLearner
+
+    return ScalableLearner(problem, config)
