@@ -27,20 +27,24 @@ def run_cells(
     cells: Sequence[Cell],
     request: Request,
     workers: int | None = None,
+    of: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
 ) -> list[dict[str, Any]]:
     """`work(cell)` for every cell, in the order of the cells.
 
     With `request.cache`, each outcome is appended to `<cache>/<task>.jsonl` as soon as it is
     known, and a cell that stands there already, made by the same code, is not run again. `work`
-    must be a function at the top level of a module, because other processes import it.
+    must be a function at the top level of a module, because other processes import it. `of` and
+    `without` narrow the code that the outcomes depend on, as in `fingerprint`.
     """
-    known = _read(_path(request, task))
+    code = fingerprint(of, without) if of or without else fingerprint()
+    known = _read(_path(request, task), code)
     missing = [cell for cell in {_key(c): c for c in cells}.values() if _key(cell) not in known]
     done, total = len(cells) - len(missing), len(cells)
     request.tick(task, done, total)
     for cell, outcome in _outcomes(work, missing, workers):
         known[_key(cell)] = outcome
-        _append(_path(request, task), cell, outcome)
+        _append(_path(request, task), cell, outcome, code)
         done += 1
         request.tick(f"{task}: {_name(cell)}", done, total)
     return [known[_key(cell)] for cell in cells]
@@ -67,14 +71,18 @@ def _outcomes(
 
 
 @cache
-def fingerprint() -> str:
-    """Changes whenever the code that outcomes depend on does."""
+def fingerprint(of: tuple[str, ...] = _RESULTS_DEPEND_ON, without: tuple[str, ...] = ()) -> str:
+    """Changes whenever the code that outcomes depend on does: the files and folders `of` (all
+    that a run is made of), leaving out the folders `without`."""
     package = Path(importlib.import_module("apeval").__file__ or "").parent
+    omitted = [package / part for part in without]
     digest = hashlib.sha256()
-    for layer in _RESULTS_DEPEND_ON:
-        for path in sorted((package / layer).rglob("*.py")):
-            digest.update(path.relative_to(package).as_posix().encode())
-            digest.update(path.read_bytes())
+    for part in of or _RESULTS_DEPEND_ON:
+        path = package / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            if not any(folder in file.parents for folder in omitted):
+                digest.update(file.relative_to(package).as_posix().encode())
+                digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -90,7 +98,7 @@ def _name(cell: Cell) -> str:
     return " ".join(str(v) for k, v in cell.items() if k in ("problem", "method", "seed"))
 
 
-def _read(path: Path | None) -> dict[str, dict[str, Any]]:
+def _read(path: Path | None, code: str) -> dict[str, dict[str, Any]]:
     """Outcomes made by this code; a last line torn by an interruption is left out."""
     known: dict[str, dict[str, Any]] = {}
     if path is None or not path.exists():
@@ -98,18 +106,18 @@ def _read(path: Path | None) -> dict[str, dict[str, Any]]:
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             entry = json.loads(line)
-            if entry["code"] == fingerprint():
+            if entry["code"] == code:
                 known[_key(entry["cell"])] = entry["outcome"]
         except (ValueError, KeyError, TypeError):
             continue
     return known
 
 
-def _append(path: Path | None, cell: Cell, outcome: dict[str, Any]) -> None:
+def _append(path: Path | None, cell: Cell, outcome: dict[str, Any], code: str) -> None:
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps({"code": fingerprint(), "cell": cell, "outcome": outcome})
+    line = json.dumps({"code": code, "cell": cell, "outcome": outcome})
     torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     with path.open("a", encoding="utf-8") as file:
         file.write(("\n" if torn else "") + line + "\n")

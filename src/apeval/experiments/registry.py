@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apeval.errors import ApevalError, unknown
+from apeval.results.store import write_json
 
 TUNING, REPORTING = range(0, 1_000), range(10_000, 2**31)
 
@@ -24,6 +25,12 @@ class Request:
     cache: Path | None = None
     """Where outcomes are kept, so that an interrupted experiment goes on where it stopped."""
     tick: Callable[[str, int, int], None] = lambda what, done, total: None
+    rows: tuple[str, ...] = ()
+    """The rows to measure, by key or problem; all where none is named."""
+    methods: tuple[str, ...] = ()
+    """The methods to measure; the experiment's own choice where none is named."""
+    held_out: bool = False
+    """Measure what no one has tuned on instead."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -51,6 +58,14 @@ class Report:
     files: dict[str, Path] = field(default_factory=dict)
 
 
+def store(report: Report, folder: Path, name: str, made_by: str) -> None:
+    """Write a report's data and text, with the command that made them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{name}.json", report.data)
+    text = f"{report.text}\n\nMade by `{made_by}`.\n"
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
 Run = Callable[[Request], Report]
 R = TypeVar("R", bound=Run)
 
@@ -63,16 +78,20 @@ class Experiment:
     description: str
     default_seeds: int
     run: Run
+    selects: bool = False
+    """Whether rows and methods can be chosen."""
 
 
 _REGISTERED: dict[str, dict[str, Experiment]] = {"reproduce": {}, "bench": {}}
 
 
-def experiment(command: str, name: str, description: str, seeds: int) -> Callable[[R], R]:
+def experiment(
+    command: str, name: str, description: str, seeds: int, selects: bool = False
+) -> Callable[[R], R]:
     """Register a function as `apeval reproduce NAME` or `apeval bench NAME`."""
 
     def decorate(run: R) -> R:
-        _REGISTERED[command][name] = Experiment(name, description, seeds, run)
+        _REGISTERED[command][name] = Experiment(name, description, seeds, run, selects)
         return run
 
     return decorate
