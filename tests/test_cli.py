@@ -65,6 +65,8 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("run", "walk", "--steps", "9", "--episodes", "9"), "not both"),
         (("run", "walk", "--seed", "-1"), "seed"),
         (("run", "walk", "--confidence", "1.5"), "confidence"),
+        (("run", "walk", "--target-error", "2"), "target error"),
+        (("run", "walk", "--below", "0"), "bound"),
         (("run", "walk", "--set", "delta"), "name=value"),
         (("run", "walk", "--set", "delta=many"), "a number"),
         (("run", "walk", "--set", "delta=7"), "must lie in"),

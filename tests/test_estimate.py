@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
 import apeval
 from apeval.estimate.binomial import clopper_pearson
+from apeval.estimate.diagnostics import detection_limit
 from apeval.estimate.interval import effective_size, estimate
 from apeval.estimate.sample import Sample, join
-from apeval.estimate.warnings import detection_limit, sample_warnings
+from apeval.estimate.warnings import sample_warnings
 from apeval.problem.types import FloatArray
-from apeval.run.result import in_words
+from apeval.run.view import in_words
+from apeval.simulate.simulation import Budget
+
+SPENT = Budget(steps=3_000)
 
 
 def shifted_sample(rng: np.random.Generator, n: int, shift: float, threshold: float) -> Sample:
@@ -59,14 +65,14 @@ def test_no_failure_gives_an_upper_bound_and_not_zero_plus_minus_zero() -> None:
     result = estimate(sample, 0.95)
     assert result.value == 0.0
     assert result.interval == (0.0, clopper_pearson(0, 100, 0.95)[1])
-    assert "no failure" in sample_warnings(sample, result, None, "400 episodes")[0]
+    assert "no failure" in sample_warnings(sample, result, None, SPENT)[0].text
 
 
 def test_one_failure_of_no_weight_does_not_tighten_the_bound() -> None:
     sample = shifted_sample(np.random.default_rng(0), 400, -5.0, 9.0)
     kind = np.zeros(400, np.int64)
     kind[int(np.argmin(sample.log_weights))] = 1
-    lo, hi = estimate(Sample(**{**vars(sample), "kind": kind}), 0.95).interval
+    lo, hi = estimate(replace(sample, kind=kind), 0.95).interval
     assert lo == 0.0
     assert hi >= clopper_pearson(0, 100, 0.95)[1]
 
@@ -92,7 +98,7 @@ def test_a_certain_failure_is_still_uncertain() -> None:
 def test_unresolved_episodes_widen_the_interval_upwards() -> None:
     sample = shifted_sample(np.random.default_rng(1), 400, 3.0, 3.0)
     known = estimate(sample, 0.95)
-    cut = Sample(**{**vars(sample), "unresolved": (sample.kind == 0) & (sample.margin < 0.2)})
+    cut = replace(sample, unresolved=(sample.kind == 0) & (sample.margin < 0.2))
     unknown = estimate(cut, 0.95)
     assert unknown.value == known.value
     assert unknown.interval[0] == known.interval[0]
@@ -102,7 +108,7 @@ def test_unresolved_episodes_widen_the_interval_upwards() -> None:
 
 def test_zero_weight_episodes_count_in_n() -> None:
     sample = shifted_sample(np.random.default_rng(2), 200, 2.0, 2.0)
-    nothing = Sample(**{**vars(sample), "kind": np.zeros(200, np.int64)})
+    nothing = replace(sample, kind=np.zeros(200, np.int64))
     both = join([sample, nothing])
     assert estimate(both, 0.95).value == pytest.approx(estimate(sample, 0.95).value / 2)
 
@@ -112,17 +118,18 @@ def test_a_missed_mode_is_warned_of() -> None:
     rng = np.random.default_rng(3)
     sample = shifted_sample(rng, 4_000, 2.5, 2.5)
     z_mirrored = 2.5 - sample.margin < -2.5
-    two_sided = Sample(**{**vars(sample), "kind": sample.kind | z_mirrored.astype(np.int64)})
-    texts = " ".join(sample_warnings(two_sided, estimate(two_sided, 0.95), None, "x"))
+    two_sided = replace(sample, kind=sample.kind | z_mirrored.astype(np.int64))
+    notes = sample_warnings(two_sided, estimate(two_sided, 0.95), None, SPENT)
+    texts = " ".join(note.text for note in notes)
     assert "misses a failure mode" in texts
-    clean = sample_warnings(sample, estimate(sample, 0.95), None, "x")
-    assert not any("mode" in text for text in clean)
+    clean = sample_warnings(sample, estimate(sample, 0.95), None, SPENT)
+    assert not any("mode" in note.text for note in clean)
 
 
 def test_an_adversary_that_is_the_nominal_misses_nothing() -> None:
     sample = shifted_sample(np.random.default_rng(5), 400, 0.0, 1.0)
     assert sample.nominal.all()
-    assert sample_warnings(sample, estimate(sample, 0.95), None, "x") == []
+    assert sample_warnings(sample, estimate(sample, 0.95), None, SPENT) == []
 
 
 def test_the_detection_limit_is_the_rule_of_three() -> None:

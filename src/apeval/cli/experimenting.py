@@ -5,28 +5,60 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from apeval.cli.running import print_json
-from apeval.experiments.registry import REPORTING, TUNING, Report, Request, find
-from apeval.results.store import prepare, write_json
+from apeval.errors import ApevalError
+from apeval.experiments.registry import REPORTING, TUNING, Request, find, store
+from apeval.results.store import prepare
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of an experiment to run; names are separated by commas."""
+
+    rows: str = ""
+    methods: str = ""
+    held_out: bool = False
+
+    def as_fields(self) -> dict[str, Any]:
+        """For a `Request`."""
+        split = {k: tuple(filter(None, getattr(self, k).split(","))) for k in ("rows", "methods")}
+        return {**split, "held_out": self.held_out}
+
+    def __str__(self) -> str:
+        parts = [f" --{k} {v}" for k, v in (("rows", self.rows), ("methods", self.methods)) if v]
+        return "".join(parts) + (" --held-out" if self.held_out else "")
 
 
 def run_experiment(
-    command: str, name: str, seeds: int | None, tuning: bool, out: Path | None, json: bool
+    command: str,
+    name: str,
+    seeds: int | None,
+    tuning: bool,
+    out: Path | None,
+    json: bool,
+    selection: Selection = Selection(),
 ) -> None:
     """Run, show, and store where asked."""
     chosen = find(command, name)
+    if str(selection) and not chosen.selects:
+        raise ApevalError(f"{command} {name} runs as a whole: leave out{selection}")
     folder = None if out is None else prepare(out)
     seeds = chosen.default_seeds if seeds is None else seeds
     with _ticker(quiet=json) as tick:
         first = (TUNING if tuning else REPORTING).start
-        report = chosen.run(Request(seeds, first, folder, Path("runs/cells"), tick))
+        fields = selection.as_fields()
+        report = chosen.run(Request(seeds, first, folder, Path("runs/cells"), tick, **fields))
     if folder is not None:
-        made_by = f"apeval {command} {name} --seeds {seeds}" + (" --tuning" if tuning else "")
-        _store(report, folder, name, made_by)
+        made_by = f"apeval {command} {name} --seeds {seeds}{selection}" + (
+            " --tuning" if tuning else ""
+        )
+        store(report, folder, name, made_by)
     if json:
         print_json(report.data)
     else:
@@ -35,12 +67,6 @@ def run_experiment(
             typer.echo(f"\nstored in {folder}")
     if not report.passed:
         raise typer.Exit(1)
-
-
-def _store(report: Report, folder: Path, name: str, made_by: str) -> None:
-    write_json(folder / f"{name}.json", report.data)
-    text = f"{report.text}\n\nMade by `{made_by}`.\n"
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 @contextmanager

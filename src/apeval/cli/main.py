@@ -74,6 +74,16 @@ def run(
         int | None, typer.Option(help="Budget in decisions of nature, learning and estimating.")
     ] = None,
     episodes: Annotated[int | None, typer.Option(help="Budget in episodes instead.")] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop when the interval is ± this part of the estimate, such as 0.1; the budget "
+            "is then an upper limit (1,000,000 steps if none is given)."
+        ),
+    ] = None,
+    below: Annotated[
+        float | None, typer.Option(help="Is the probability below this, such as 1e-5?")
+    ] = None,
     view: Annotated[
         str | None, typer.Option(help="What the method sees of the state, such as paper.")
     ] = None,
@@ -86,11 +96,25 @@ def run(
     """Estimate a problem's failure probability.
 
     Examples: apeval run minigrid-s1 --steps 9000 · apeval run walk --steps 20000 --set
-    problem.top=25 --json · apeval run minigrid-s1 --method mc --episodes 5000 --out runs/mc
+    problem.top=25 --json · apeval run minigrid-s1 --method mc --episodes 5000 --out runs/mc ·
+    apeval run int-v1 --target-error 0.1 · apeval run int-v1 --steps 3000 --below 1e-5
     """
     from apeval.cli.running import run_problem
 
-    run_problem(problem, view, method, steps, episodes, seed, confidence, settings or [], out, json)
+    run_problem(
+        problem,
+        view,
+        method,
+        steps,
+        episodes,
+        target_error,
+        below,
+        seed,
+        confidence,
+        settings or [],
+        out,
+        json,
+    )
 
 
 @app.command()
@@ -138,19 +162,30 @@ def reproduce(
 
 @app.command()
 def bench(
-    what: Annotated[str, typer.Argument(help="speed, tabular, floor or twin.")],
+    what: Annotated[str, typer.Argument(help="accuracy, coverage, speed, tabular, floor, twin, …")],
     seeds: Seeds = None,
+    rows: Annotated[
+        str, typer.Option(help="accuracy, coverage: only these, such as int-v1,pendulum-5000.")
+    ] = "",
+    methods: Annotated[
+        str, typer.Option(help="accuracy, coverage: only these, such as ape,mc,ot-subset.")
+    ] = "",
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="accuracy: ten geometries that no one tuned on.")
+    ] = False,
     tuning: Tuning = False,
     out: Out = None,
     json: Json = False,
 ) -> None:
     """Measure speed and accuracy on this machine.
 
-    Examples: apeval bench speed · apeval bench tabular --seeds 100 · apeval bench twin
+    Examples: apeval bench accuracy --rows int-v1 --seeds 20 · apeval bench coverage ·
+    apeval bench speed · apeval bench tabular --seeds 100 · apeval bench twin
     """
-    from apeval.cli.experimenting import run_experiment
+    from apeval.cli.experimenting import Selection, run_experiment
 
-    run_experiment("bench", what, seeds, tuning, out, json)
+    selection = Selection(rows, methods, held_out)
+    run_experiment("bench", what, seeds, tuning, out, json, selection)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from apeval.run.evaluate import Listener, Progress
+from apeval.run.progress import Listener, Progress
 
 
 @contextmanager

@@ -25,6 +25,8 @@ def run_problem(
     method: str | None,
     steps: int | None,
     episodes: int | None,
+    target_error: float | None,
+    below: float | None,
     seed: int,
     confidence: float,
     assignments: list[str],
@@ -35,7 +37,7 @@ def run_problem(
     problem, settings = build_problem(name, assignments)
     if view is not None:
         problem = problem.seen_as(view)
-    if steps is None and episodes is None:
+    if steps is None and episodes is None and target_error is None:
         steps = _DEFAULT_STEPS
     folder = None if out is None else prepare(out)
     with live_progress(quiet=json) as listener:
@@ -44,6 +46,8 @@ def run_problem(
             method,
             steps=steps,
             episodes=episodes,
+            target_error=target_error,
+            below=below,
             seed=seed,
             confidence=confidence,
             settings=settings,

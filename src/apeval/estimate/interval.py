@@ -35,18 +35,29 @@ def estimate(sample: Sample, confidence: float) -> Estimate:
     mean, error = stratified(sample, w * sample.failed)
     if sample.unweighted:
         error = float(np.sqrt(mean * (1.0 - mean) / sample.n))
-    lo, hi = _interval(sample, sample.failed, confidence)
-    if sample.unresolved.any():
-        _, hi = _interval(sample, sample.failed | sample.unresolved, confidence)
     unresolved_mass, _ = stratified(sample, w * sample.unresolved)
     return Estimate(
         value=mean,
         standard_error=error,
-        interval=(lo, hi),
+        interval=bounds(sample, sample.failed, confidence),
         confidence=confidence,
         ess=effective_size(w[sample.failed]),
         unresolved_mass=unresolved_mass,
     )
+
+
+def one_sided(sample: Sample, confidence: float) -> tuple[float, float]:
+    """A lower and an upper bound of the failure probability, each at `confidence` by itself."""
+    return bounds(sample, sample.failed, 2.0 * confidence - 1.0)
+
+
+def bounds(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, float]:
+    """The interval of the probability of any event among the episodes, such as one kind of
+    failure; it widens upwards by the unresolved episodes, which might all belong to it."""
+    lo, hi = _interval(sample, hit, confidence)
+    if sample.unresolved.any():
+        _, hi = _interval(sample, hit | sample.unresolved, confidence)
+    return lo, hi
 
 
 def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
@@ -84,12 +95,17 @@ def effective_size(w: FloatArray) -> float:
 def _interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, float]:
     if sample.unweighted:
         return clopper_pearson(int(hit.sum()), sample.n, confidence)
-    w = sample.weights
-    mean, error = stratified(sample, w * hit)
+    values = sample.weights * hit
+    mean, error = stratified(sample, values)
     if mean <= 0.0:
         return 0.0, _bound_by_nominal(sample, hit, confidence)
-    ess = effective_size(w[hit])
-    lo, hi = _log_t(mean, error, ess, confidence)
+    ess = effective_size(values[hit])
+    lo, _ = _log_t(mean, error, ess, confidence)
+    # Sums of skewed weights miss upwards: a sample without its heavy failures has a low mean and
+    # a small variance at once. The upper end therefore counts one more failure, as heavy as the
+    # heaviest seen (docs/results/intervals has the coverage with it and without).
+    heaviest = float(values.max()) / sample.n
+    _, hi = _log_t(mean + heaviest, float(np.hypot(error, heaviest)), ess, confidence)
     if ess < _THIN:  # too few failures to speak for those that were not seen
         hi = max(hi, _bound_by_nominal(sample, hit, confidence))
         lo = 0.0 if ess < _THINNEST else lo

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
@@ -37,12 +38,12 @@ class Sample:
         """Whether each episode failed."""
         return np.asarray(self.kind > 0)
 
-    @property
+    @cached_property
     def counts(self) -> IntArray:
         """Episodes per component, (M,)."""
         return np.bincount(self.component, minlength=self.log_q.shape[1])
 
-    @property
+    @cached_property
     def log_weights(self) -> FloatArray:
         """log of p(τ) / Σ_j (n_j/n) q_j(τ): with the actual counts the mean of weight ×
         indicator is unbiased, although episodes are allotted to components and not drawn."""
@@ -52,25 +53,31 @@ class Sample:
         log_w: FloatArray = self.log_p - q
         return log_w
 
-    @property
+    @cached_property
     def weights(self) -> FloatArray:
         """Likelihood ratios; bounded by n/n_j where component j is nominal."""
         w: FloatArray = np.exp(self.log_weights)
         return w
 
-    @property
+    @cached_property
     def nominal(self) -> BoolArray:
         """Which components sampled as π_E,gt itself would, (M,)."""
         same = [np.array_equal(self.log_q[:, j], self.log_p) for j in range(self.log_q.shape[1])]
         return np.array(same) & (self.counts > 0)
 
-    @property
+    @cached_property
     def unweighted(self) -> bool:
         """Plain Monte Carlo: one component, and it is the nominal."""
         return self.log_q.shape[1] == 1 and bool(np.array_equal(self.log_p, self.log_q[:, 0]))
 
+    def first(self, n: int) -> Sample:
+        """The first n episodes, as if the stage had ended there."""
+        return Sample(**{k: getattr(self, k)[:n] for k in _FIELDS})
+
+
+_FIELDS = tuple(f.name for f in fields(Sample))
+
 
 def join(samples: Sequence[Sample]) -> Sample:
     """Several samples from the same mixture as one."""
-    names = ["component", "log_p", "log_q", "kind", "unresolved", "length", "margin"]
-    return Sample(**{k: np.concatenate([getattr(s, k) for s in samples]) for k in names})
+    return Sample(**{k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS})

@@ -3,102 +3,176 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
-from scipy.special import logsumexp
-
+from apeval.estimate.diagnostics import Findings, diagnose
 from apeval.estimate.interval import Estimate
 from apeval.estimate.sample import Sample
+from apeval.simulate.simulation import Budget
 
-ENOUGH_ESS = 30.0
+ENOUGH_ESS, ENOUGH_COUNTED = 20.0, 10.0  # Monte Carlo's interval is exact at any count
+_HEAVY_TAIL = 0.7  # the usual limit of Pareto-smoothed importance sampling
 _HEAVY_SHARE = 0.2
 _MISSED_SHARE = 0.1
 _DISAGREEMENT = 0.1
+_EXPLORED_ERRORS = 3.0
+_EQUAL = 0.5
+_MOST_TIMES = 100.0
+
+
+@dataclass(frozen=True)
+class Note:
+    """A warning; a serious one says that the interval itself may be wrong."""
+
+    text: str
+    serious: bool = True
 
 
 def sample_warnings(
-    sample: Sample, numbers: Estimate, value: float | None, spent: str
-) -> list[str]:
-    """Plain-language warnings about a frozen sample, each with a remedy.
+    sample: Sample,
+    estimate: Estimate,
+    value: float | None,
+    budget: Budget,
+    findings: Findings | None = None,
+    kinds: Sequence[str] = (),
+) -> list[Note]:
+    """Plain-language warnings about a frozen sample, each with a remedy; serious ones first."""
+    findings = findings or diagnose(sample, estimate)
+    notes = _unresolved(sample, estimate)
+    if estimate.value <= 0.0:
+        notes.append(
+            Note(
+                f"no failure in {sample.n:,} episodes of the frozen stage: only the upper end of "
+                f"the interval says something. Raise {raised(budget, 10.0)}"
+            )
+        )
+    else:
+        notes += _tail(sample, findings, budget) + _nominal_only(findings, budget)
+        notes += _disagreement(estimate, value)
+    notes += _explored(estimate, findings, budget, kinds)
+    return sorted(notes, key=lambda note: not note.serious)
 
-    `spent` is the run's budget in words, such as "9,000 steps".
+
+def raised(budget: Budget, times: float) -> str:
+    """A larger budget as the user would type it.
+
+    >>> raised(Budget(steps=3_000), 4.0)
+    '--steps to about 12,000'
     """
-    found = _unresolved(sample, numbers)
-    if numbers.value <= 0.0:
-        return [
-            *found,
-            f"no failure in {sample.n:,} episodes of the frozen stage: only the upper end of the "
-            f"interval says something. Spend more than {spent}",
-        ]
-    return found + _thin(sample, numbers, spent) + _missed(sample) + _disagreement(numbers, value)
+    option = "--steps" if budget.steps is not None else "--episodes"
+    size = (budget.steps or budget.episodes or 1) * min(times, _MOST_TIMES)
+    digits = max(0, math.floor(math.log10(size)) - 1)
+    return f"{option} to about {math.ceil(size / 10**digits) * 10**digits:,}"
 
 
-def detection_limit(sample: Sample, confidence: float) -> float | None:
-    """A failure mode that the learned adversary never produces, but more likely than this, would
-    have been seen by the nominal part at the given confidence; None without a nominal part."""
-    n = int(sample.counts[sample.nominal].sum())
-    return float(-math.expm1(math.log1p(-confidence) / n)) if n else None
-
-
-def _unresolved(sample: Sample, numbers: Estimate) -> list[str]:
+def _unresolved(sample: Sample, estimate: Estimate) -> list[Note]:
     cut = int(sample.unresolved.sum())
     if not cut:
         return []
     return [
-        f"{cut:,} of {sample.n:,} episodes were cut before their outcome was known (nominal "
-        f"probability {numbers.unresolved_mass:.2e}): the interval allows for all of them failing. "
-        "Give the problem a horizon, or a larger cap or budget"
+        Note(
+            f"{cut:,} of {sample.n:,} episodes were cut before their outcome was known (nominal "
+            f"probability {estimate.unresolved_mass:.2e}): the interval allows for all of them "
+            "failing. Give the problem a horizon, or a larger cap or budget"
+        )
     ]
 
 
-def _thin(sample: Sample, numbers: Estimate, spent: str) -> list[str]:
-    """Too few failures, or one that outweighs the rest."""
-    texts = []
-    if numbers.ess < ENOUGH_ESS:
-        times = ENOUGH_ESS / max(numbers.ess, 1.0)
-        texts.append(
-            f"the estimate rests on {numbers.ess:.1f} effective failures (at least "
-            f"{ENOUGH_ESS:.0f} are wanted): spend about {math.ceil(times)} times {spent}"
-        )
-    w = sample.weights[sample.failed]
-    share = float(w.max() / w.sum())
-    if share > _HEAVY_SHARE and len(w) > 1:
-        texts.append(
-            f"one episode carries {share:.0%} of the estimate, so the interval may be too short: "
-            f"spend several times {spent}"
-        )
-    return texts
+def _tail(sample: Sample, findings: Findings, budget: Budget) -> list[Note]:
+    """Too few failures, one that outweighs the rest, or a tail that promises worse."""
+    d = findings.numbers
+    failures = int(sample.failed.sum())
+    enough = ENOUGH_COUNTED if sample.unweighted else ENOUGH_ESS
+    if d.ess < enough:
+        times = enough / max(d.ess, 1.0)
+        return [
+            Note(
+                f"the estimate rests on {d.ess:.1f} effective failures (at least {enough:.0f} "
+                f"are wanted): raise {raised(budget, max(times, 1.5))}"
+            )
+        ]
+    if d.largest_share is not None and d.largest_share > _HEAVY_SHARE:
+        return [
+            Note(
+                f"one episode carries {d.largest_share:.0%} of the estimate, so the interval may "
+                f"be too short: raise {raised(budget, 4.0)}"
+            )
+        ]
+    unequal = d.ess < _EQUAL * failures  # the tail of nearly equal weights means nothing
+    if unequal and d.pareto_k is not None and d.pareto_k > _HEAVY_TAIL:
+        return [
+            Note(
+                f"the weights of the failures have a heavy tail (Pareto k = {d.pareto_k:.2f}, "
+                f"above {_HEAVY_TAIL}): failures that weigh more than all seen "
+                "are likely, and the interval may be too short. The adversary fits the failures "
+                f"badly: raise {raised(budget, 3.0)}"
+            )
+        ]
+    return []
 
 
-def _missed(sample: Sample) -> list[str]:
+def _nominal_only(findings: Findings, budget: Budget) -> list[Note]:
     """Failures that only the nominal part finds: a mode that the adversary did not learn."""
-    learned = ~sample.nominal & (sample.counts > 0)
-    if not learned.any() or not sample.nominal.any():
-        return []
-    w = sample.weights * sample.failed
-    with np.errstate(divide="ignore"):
-        log_share = np.log(sample.counts / sample.n)
-    by_learned = logsumexp((sample.log_q + log_share)[:, learned], axis=1)
-    by_nominal = logsumexp((sample.log_q + log_share)[:, sample.nominal], axis=1)
-    alone = sample.failed & (by_learned < by_nominal)
-    share = float(w[alone].sum() / w.sum())
-    if share <= _MISSED_SHARE:
+    share = findings.numbers.nominal_only_share
+    if share is None or share <= _MISSED_SHARE:
         return []
     return [
-        f"{share:.0%} of the estimate comes from {int(alone.sum())} failures that the learned "
-        "adversary hardly produces: it misses a failure mode. Raise the budget, or its learning "
-        "share"
+        Note(
+            f"{share:.0%} of the estimate comes from failures that the learned adversary hardly "
+            f"produces: it misses a failure mode. Raise {raised(budget, 3.0)}"
+        )
     ]
 
 
-def _disagreement(numbers: Estimate, value: float | None) -> list[str]:
-    lo, hi = numbers.interval
+def _explored(
+    estimate: Estimate, findings: Findings, budget: Budget, kinds: Sequence[str]
+) -> list[Note]:
+    """Where learning and the frozen stage do not fit together."""
+    notes = []
+    d, lost = findings.numbers, findings.missed
+    for kind in findings.unseen_kinds:
+        name = kinds[kind - 1] if kind <= len(kinds) else str(kind)
+        notes.append(
+            Note(
+                f"learning met failures of the kind '{name}', the frozen stage none: their "
+                f"probability is missing. Raise {raised(budget, 3.0)}"
+            )
+        )
+    if lost is not None and not notes:
+        notes.append(
+            Note(
+                f"learning found {lost.failures} failures, {lost.share:.0%} of the probability it "
+                "saw, that the frozen proposal hardly produces (about "
+                f"{lost.expected:.1f} of their like expected): a failure mode may be missing "
+                f"from the estimate. Raise {raised(budget, 3.0)}"
+            )
+        )
+    explored, error = d.explored_estimate, d.explored_standard_error
+    if notes or explored is None or error is None:
+        return notes
+    if explored - _EXPLORED_ERRORS * error > estimate.interval[1]:
+        notes.append(
+            Note(
+                f"learning saw a failure probability of {explored:.2e} ± {error:.1e}, more than "
+                f"the interval of the frozen stage allows: it may be missing a failure mode. Raise "
+                f"{raised(budget, 3.0)}"
+            )
+        )
+    return notes
+
+
+def _disagreement(estimate: Estimate, value: float | None) -> list[Note]:
+    lo, hi = estimate.interval
     if value is None or lo <= value <= hi:
         return []
-    if abs(value - numbers.value) <= _DISAGREEMENT * numbers.value:
+    if abs(value - estimate.value) <= _DISAGREEMENT * estimate.value:
         return []
     return [
-        f"the learned v(s0) = {value:.3e} lies outside the interval of the trajectory-weight "
-        f"estimate ({lo:.3e} … {hi:.3e}): TD has not converged, as with rewards that come late. "
-        "The estimate does not depend on it"
+        Note(
+            f"the learned v(s0) = {value:.3e} lies outside the interval of the trajectory-weight "
+            f"estimate ({lo:.3e} … {hi:.3e}): the value has not converged, as with rewards that "
+            "come late. The estimate does not depend on it",
+            serious=False,
+        )
     ]

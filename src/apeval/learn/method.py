@@ -11,8 +11,22 @@ from typing import Any, TypeVar
 
 from apeval.errors import unknown
 from apeval.problem.problem import Problem
+from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What learning drew, for comparison with the frozen stage; only failures are looked at."""
+
+    episodes: Episodes
+    """The episodes drawn while learning, or the failing ones alone."""
+    log_weights: FloatArray
+    """log p(τ)/q(τ) of each, with q the law, or the mixture of laws, that they were drawn from."""
+    drawn: int
+    """How many were drawn, failing or not: Σ w·1{failed}/drawn estimates v(s0)."""
 
 
 class Learner(ABC):
@@ -34,6 +48,10 @@ class Learner(ABC):
     def curve(self) -> list[tuple[int, float]]:
         """(steps, learned v(s0)) along the way."""
         return []
+
+    def exploration(self) -> Exploration | None:
+        """What was drawn while learning, where the method weighs it."""
+        return None
 
     def warnings(self) -> list[str]:
         """What went wrong while learning, in plain words, each with a remedy."""

@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from apeval.errors import ApevalError
-from apeval.estimate.interval import Estimate, estimate, stratified
-from apeval.estimate.sample import Sample, join
-from apeval.estimate.warnings import detection_limit, sample_warnings
-from apeval.learn.method import Learner, find_method
+from apeval.estimate.diagnostics import detection_limit, diagnose
+from apeval.estimate.explored import Explored
+from apeval.estimate.interval import Estimate, bounds, stratified
+from apeval.estimate.sample import Sample
+from apeval.estimate.tail import tail_curve
+from apeval.estimate.target import Target
+from apeval.estimate.verdict import check_bound
+from apeval.estimate.warnings import Note, sample_warnings
+from apeval.learn.method import Exploration, Learner, find_method
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.settings import build
-from apeval.run.result import FinalStage, Result
-from apeval.simulate.adversary import Mixture, Nominal
-from apeval.simulate.episodes import Episodes
-from apeval.simulate.replay import record
+from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
+from apeval.run.frozen import Frozen, reduce, run_frozen_stage
+from apeval.run.modes import find_modes
+from apeval.run.progress import Listener, tell
+from apeval.run.result import FinalStage, Kind, Result
+from apeval.simulate.adversary import Mixture
 from apeval.simulate.simulation import Budget, Simulation
 
-_RECORDS_KEPT = 100
+__all__ = ["default_method", "evaluate", "reduce", "run_frozen_stage"]
 
-
-@dataclass(frozen=True)
-class Progress:
-    """What a run shows while it works."""
-
-    phase: str
-    done: int
-    total: int
-    episodes: int
-    failures: int
-    estimate: float | None = None
-    interval: tuple[float, float] | None = None
-
-
-Listener = Callable[[Progress], None]
+LONGEST = 1_000_000
+"""Steps that a run with a target error and no budget may take."""
+_STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
 
 
 def default_method(problem: Problem) -> str:
@@ -54,6 +48,8 @@ def evaluate(
     *,
     steps: int | None = None,
     episodes: int | None = None,
+    target_error: float | None = None,
+    below: float | None = None,
     seed: int = 0,
     confidence: float = 0.95,
     settings: Mapping[str, Any] | None = None,
@@ -61,7 +57,10 @@ def evaluate(
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
-    The budget (decisions of nature, or episodes) covers learning and estimating together.
+    The budget (decisions of nature, or episodes) covers learning and estimating together. With
+    `target_error` the run ends as soon as the interval's half-width is at most that part of the
+    estimate, and the budget is the most it may take (1,000,000 steps where none is given). With
+    `below` the result says whether the probability is shown to lie below that bound.
 
     >>> from apeval.environments import make
     >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
@@ -81,6 +80,11 @@ def evaluate(
         raise ApevalError(f"confidence must lie strictly between 0 and 1; got {confidence}")
     if seed < 0:
         raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
+    target = None if target_error is None else Target(float(target_error))
+    if below is not None:
+        check_bound(below, confidence)
+    if target is not None and steps is None and episodes is None:
+        steps = LONGEST
     chosen = find_method(method or default_method(problem))
     reason = chosen.suits(problem)
     if reason:
@@ -88,138 +92,140 @@ def evaluate(
     config = build(chosen.config, settings or {})
     started = time.perf_counter()
     blind = problem.blind()
-    simulation = Simulation(blind, make_key(seed), Budget(steps, episodes))
+    budget = Budget(steps, episodes)
+    planned = budget if target is None else _to_learn(budget, blind)
+    simulation = Simulation(blind, make_key(seed), planned)
     learner = chosen.start(blind, config)
     _learn(learner, simulation, listener)
-    final = run_frozen_stage(learner.proposal(), simulation, confidence, listener)
-    return _result(problem, chosen.name, seed, config, learner, simulation, final, started)
+    simulation.budget = budget
+    proposal = learner.proposal()
+    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target)
+    explored = _explored(learner.exploration(), proposal, frozen.sample)
+    asked = _Asked(target, below, confidence)
+    identity: dict[str, Any] = {
+        "problem": problem.name,
+        "view": problem.view,
+        "method": chosen.name,
+        "seed": seed,
+        "settings": dataclasses.asdict(config),
+        "parameters": dict(problem.parameters),
+        "truth": None if problem.truth is None else problem.truth().value,
+    }
+    answer = _answer(learner, simulation, frozen, explored, asked)
+    return Result(**identity, **answer, seconds=time.perf_counter() - started)
 
 
-@dataclass(frozen=True)
-class Frozen:
-    """The frozen stage's sample and estimate, and its first failures' records."""
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """What the user wants to know."""
 
-    sample: Sample
-    estimate: Estimate
-    records: tuple[Mapping[str, Any], ...]
+    target: Target | None
+    below: float | None
+    confidence: float
+
+    @property
+    def level(self) -> float:
+        """The confidence of a single look at the sample."""
+        return self.confidence if self.target is None else self.target.confidence(self.confidence)
+
+
+def _to_learn(budget: Budget, problem: Problem) -> Budget:
+    """How much a run that may end early plans for: learning must not grow with its upper limit."""
+    if budget.steps is None:
+        return Budget(episodes=min(budget.episodes or 1, _EPISODES_TO_LEARN))
+    enough = max(_STEPS_TO_LEARN, _EPISODES_TO_LEARN * min(problem.horizon or 1, 100) // 10)
+    return Budget(steps=min(budget.steps, enough))
 
 
 def _learn(learner: Learner, simulation: Simulation, listener: Listener | None) -> None:
     learning = True
     while learning:
         learning = learner.advance(simulation)
-        _tell(listener, "learning", simulation, learner.value(), None)
+        tell(listener, "learning", simulation, learner.value(), None)
 
 
-def run_frozen_stage(
-    proposal: Mixture, simulation: Simulation, confidence: float, listener: Listener | None = None
-) -> Frozen:
-    """Spend what is left of the budget on episodes from the frozen proposal."""
-    samples: list[Sample] = []
-    records: list[Mapping[str, Any]] = []
-    position = 0
-    simulation.begin_stage()
-    while (n := min(simulation.problem.chunk, simulation.affordable())) > 0:
-        batch = simulation.run(proposal, n, position)
-        position += n
-        samples.append(reduce(batch, proposal))
-        for i in np.flatnonzero(batch.failed)[: _RECORDS_KEPT - len(records)]:
-            kind = simulation.problem.kinds[int(batch.kind[i]) - 1]
-            it = record(batch, int(i), simulation.key)
-            records.append({"kind": kind, **it.as_json()})
-        if listener:
-            so_far = estimate(join(samples), confidence)
-            _tell(listener, "estimating", simulation, so_far.value, so_far.interval)
-    if not samples:
-        raise ApevalError(
-            f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "
-            f"used, an episode may need {simulation.problem.longest:,}): raise it"
-        )
-    sample = join(samples)
-    return Frozen(sample, estimate(sample, confidence), tuple(records))
+def _explored(found: Exploration | None, proposal: Mixture, sample: Sample) -> Explored | None:
+    """Learning's failures, with the weights that the frozen stage would have given them."""
+    if found is None:
+        return None
+    again = reduce(found.episodes, proposal)
+    failed = again.failed
+    with np.errstate(divide="ignore"):
+        log_share = np.log(sample.counts / sample.n)
+    log_q = np.logaddexp.reduce(again.log_q + log_share, axis=1)
+    log_frozen = again.log_p - log_q
+    return Explored(again.kind[failed], found.log_weights[failed], log_frozen[failed], found.drawn)
 
 
-def reduce(batch: Episodes, proposal: Mixture) -> Sample:
-    """What the estimate needs of a batch: densities and outcomes."""
-    return Sample(
-        component=batch.component,
-        log_p=batch.log_density(Nominal()),
-        log_q=np.stack([batch.log_density(q) for q in proposal.components], axis=1),
-        kind=batch.kind,
-        unresolved=batch.unresolved,
-        length=batch.length,
-        margin=batch.margin,
-    )
-
-
-def _tell(
-    listener: Listener | None,
-    phase: str,
-    simulation: Simulation,
-    value: float | None,
-    interval: tuple[float, float] | None,
-) -> None:
-    if listener is None:
-        return
-    budget = simulation.budget
-    done, total = (
-        (simulation.steps, budget.steps)
-        if budget.steps is not None
-        else (simulation.episodes, budget.episodes)
-    )
-    listener(
-        Progress(phase, done, total or 0, simulation.episodes, simulation.failures, value, interval)
-    )
-
-
-def _result(
-    problem: Problem,
-    method: str,
-    seed: int,
-    config: Any,
+def _answer(
     learner: Learner,
     simulation: Simulation,
-    final: Frozen,
-    started: float,
-) -> Result:
-    sample, numbers = final.sample, final.estimate
+    frozen: Frozen,
+    explored: Explored | None,
+    asked: _Asked,
+) -> dict[str, Any]:
+    sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
     failures = int(sample.failed.sum())
-    w = sample.weights
-    kinds = {
-        name: stratified(sample, w * (sample.kind == k))[0]
-        for k, name in enumerate(problem.kinds, start=1)
-    }
-    return Result(
-        problem=problem.name,
-        view=problem.view,
-        method=method,
-        seed=seed,
-        settings=dataclasses.asdict(config),
-        parameters=dict(problem.parameters),
-        estimate=numbers.value,
-        value=learner.value(),
-        standard_error=numbers.standard_error,
-        interval=numbers.interval,
-        confidence=numbers.confidence,
-        steps=simulation.steps,
-        episodes=simulation.episodes,
-        failures=simulation.failures,
-        failure_rate=simulation.failures / simulation.episodes,
-        final=FinalStage(
+    spent = spending(simulation, frozen)
+    target = None if asked.target is None else answer_target(asked.target, frozen, spent)
+    findings = diagnose(sample, numbers, explored)
+    notes = [Note(text, serious=False) for text in learner.warnings()] + _target_note(target)
+    notes += sample_warnings(sample, numbers, learner.value(), simulation.budget, findings, kinds)
+    notes.sort(key=lambda note: not note.serious)
+    return {
+        "estimate": numbers.value,
+        "value": learner.value(),
+        "standard_error": numbers.standard_error,
+        "interval": numbers.interval,
+        "confidence": numbers.confidence,
+        "monte_carlo_episodes": _worth(numbers),
+        "target": target,
+        "below": None
+        if asked.below is None
+        else answer_below(asked.below, frozen, asked.level, spent),
+        "steps": simulation.steps,
+        "episodes": simulation.episodes,
+        "failures": simulation.failures,
+        "failure_rate": simulation.failures / simulation.episodes,
+        "final": FinalStage(
             int(sample.length.sum()), sample.n, failures, failures / sample.n, numbers.ess
         ),
-        kinds=kinds,
-        unresolved={
+        "kinds": {name: _kind(sample, k, asked.level) for k, name in enumerate(kinds, start=1)},
+        "modes": find_modes(frozen.failures, sample, asked.level),
+        "tail": tail_curve(sample, asked.level),
+        "unresolved": {
             "episodes": int(sample.unresolved.sum()),
             "probability": numbers.unresolved_mass,
         },
-        detection_limit=detection_limit(sample, numbers.confidence),
-        warnings=tuple(
-            learner.warnings()
-            + sample_warnings(sample, numbers, learner.value(), simulation.budget.in_words())
-        ),
-        seconds=time.perf_counter() - started,
-        truth=None if problem.truth is None else problem.truth().value,
-        curve=tuple(learner.curve()),
-        records=final.records,
-    )
+        "detection_limit": detection_limit(sample, numbers.confidence),
+        "diagnostics": findings.numbers,
+        "trusted": not any(note.serious for note in notes),
+        "warnings": tuple(note.text for note in notes),
+        "curve": tuple(learner.curve()),
+        "records": frozen.records,
+    }
+
+
+def _kind(sample: Sample, kind: int, confidence: float) -> Kind:
+    hit = np.asarray(sample.kind == kind)
+    mean, _ = stratified(sample, sample.weights * hit)
+    return Kind(mean, bounds(sample, hit, confidence), int(hit.sum()))
+
+
+def _worth(numbers: Estimate) -> float | None:
+    """Episodes after which Monte Carlo would have the same standard error."""
+    if not 0.0 < numbers.value < 1.0 or numbers.standard_error <= 0.0:
+        return None
+    return numbers.value * (1.0 - numbers.value) / numbers.standard_error**2
+
+
+def _target_note(target: TargetAnswer | None) -> list[Note]:
+    if target is None or target.met or target.budget is None or target.reached is None:
+        return []
+    return [
+        Note(
+            f"the budget ended at ± {target.reached:.0%}, before the wanted ± {target.error:.0%}: "
+            f"raise --{target.unit} to about {target.budget:,}",
+            serious=False,
+        )
+    ]

@@ -1,0 +1,82 @@
+"""Numbers that say how far an estimate can be trusted; `warnings` puts them into words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from apeval.estimate.explored import Explored, Missed, missed, unseen_kinds
+from apeval.estimate.interval import Estimate
+from apeval.estimate.pareto import pareto_k
+from apeval.estimate.sample import Sample
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What is known about the quality of a frozen sample."""
+
+    ess: float
+    """Effective sample size of the failures, (Σw)²/Σw²."""
+    largest_share: float | None
+    """The heaviest failure's share of the estimate; None without failures."""
+    pareto_k: float | None
+    """Tail index of the failures' weights; None for equal weights and for too few."""
+    nominal_only_share: float | None
+    """Share of the estimate from failures that the nominal part of the proposal produces more
+    often than the learned part; None where the proposal lacks one of the two."""
+    explored_failures: int | None
+    """Failing episodes that learning reported; None where the method reports none."""
+    explored_estimate: float | None
+    explored_standard_error: float | None
+    missed_share: float | None
+    """Share of the explored probability that the frozen proposal hardly produces."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The numbers, and what the comparison with learning found."""
+
+    numbers: Diagnostics
+    missed: Missed | None
+    unseen_kinds: tuple[int, ...]
+
+
+def diagnose(sample: Sample, estimate: Estimate, explored: Explored | None = None) -> Findings:
+    """All diagnostics of a frozen sample."""
+    w = sample.weights[sample.failed]
+    lost = None if explored is None else missed(explored, sample)
+    numbers = Diagnostics(
+        ess=estimate.ess,
+        largest_share=float(w.max() / w.sum()) if (w > 0.0).any() else None,
+        pareto_k=None if sample.unweighted else pareto_k(w),
+        nominal_only_share=_nominal_only(sample),
+        explored_failures=None if explored is None else len(explored.kind),
+        explored_estimate=None if explored is None else explored.estimate,
+        explored_standard_error=None if explored is None else explored.standard_error,
+        missed_share=None if explored is None else 0.0 if lost is None else lost.share,
+    )
+    return Findings(
+        numbers, lost, () if explored is None else tuple(unseen_kinds(explored, sample))
+    )
+
+
+def detection_limit(sample: Sample, confidence: float) -> float | None:
+    """A failure mode that the learned adversary never produces, but more likely than this, would
+    have been seen by the nominal part at the given confidence; None without a nominal part."""
+    n = int(sample.counts[sample.nominal].sum())
+    return float(-math.expm1(math.log1p(-confidence) / n)) if n else None
+
+
+def _nominal_only(sample: Sample) -> float | None:
+    learned = ~sample.nominal & (sample.counts > 0)
+    w = sample.weights * sample.failed
+    if not learned.any() or not sample.nominal.any() or not w.sum() > 0.0:
+        return None
+    with np.errstate(divide="ignore"):
+        log_share = np.log(sample.counts / sample.n)
+    by_learned = logsumexp((sample.log_q + log_share)[:, learned], axis=1)
+    by_nominal = logsumexp((sample.log_q + log_share)[:, sample.nominal], axis=1)
+    return float(w[by_learned < by_nominal].sum() / w.sum())

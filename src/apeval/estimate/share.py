@@ -1,0 +1,35 @@
+"""A mode's share of the failure probability, with its interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import t as student
+
+from apeval.estimate.interval import effective_size
+from apeval.estimate.sample import Sample
+from apeval.problem.types import BoolArray
+
+
+def share_of(
+    sample: Sample, hit: BoolArray, confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """Σ w·1{hit} / Σ w·1{failed}: a ratio of two stratified means. Its error is that of the
+    residuals w·(1{hit} − share), its interval Student's on the scale of log-odds."""
+    w = sample.weights * sample.failed
+    total = float(w.sum())
+    share = float(w[hit].sum()) / total
+    if share <= 0.0 or share >= 1.0 - 1e-12:
+        return min(share, 1.0), (0.0, 1.0) if share <= 0.0 else (1.0, 1.0)
+    residual = w * (hit - share)
+    variance = 0.0
+    for j, m in enumerate(sample.counts):
+        if m > 1:
+            variance += m * float(residual[sample.component == j].var(ddof=1))
+    ess = effective_size(w[hit])
+    t = float(student.ppf(0.5 + confidence / 2.0, max(ess - 1.0, 1.0)))
+    half = t * math.sqrt(variance) / total / (share * (1.0 - share))
+    odds = math.log(share / (1.0 - share))
+    lo, hi = (1.0 / (1.0 + np.exp(-np.clip(odds + s * half, -700.0, 700.0))) for s in (-1.0, 1.0))
+    return share, (float(lo), float(hi))

@@ -1,0 +1,59 @@
+"""Stopping at a wanted precision, with an interval that allows for the stopping."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from apeval.errors import ApevalError
+from apeval.estimate.interval import Estimate
+
+_FEWEST = 30  # failures before the first look
+_FIRST, _GROWTH = 64, 1.2  # episodes until failures are looked for, and between such searches
+_NEAREST, _FARTHEST, _SPARE = 1.1, 4.0, 1.05  # of the episodes so far, until the next look
+_SPENT = 1.5  # α is divided by this at every look; chosen from measured coverage
+
+
+@dataclass(frozen=True)
+class Target:
+    """Stop when the interval's half-width is at most `error` times the estimate.
+
+    A stop by width goes with a small variance, which goes with a small mean: looking again and
+    again would cover less than it says. Looks are therefore few (each is placed where the last
+    one predicts success) and each interval has confidence 1 − α/1.5.
+    """
+
+    error: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.error < 1.0:
+            raise ApevalError(
+                f"the target error must lie strictly between 0 and 1, such as 0.1; got {self.error}"
+            )
+
+    def confidence(self, wanted: float) -> float:
+        """The confidence of every look's interval, so that the last one's has `wanted`."""
+        return 1.0 - (1.0 - wanted) / _SPENT
+
+    def reached(self, numbers: Estimate) -> bool:
+        """Whether the interval is narrow enough."""
+        return half_width(numbers) <= self.error
+
+    def next_look(self, n: int, failures: int, numbers: Estimate | None) -> int:
+        """How many episodes the stage should have at its next look, after one at n."""
+        if n == 0:
+            return _FIRST
+        if failures < _FEWEST or numbers is None:
+            return math.ceil(n * _GROWTH)
+        needed = _SPARE * n * (half_width(numbers) / self.error) ** 2
+        return math.ceil(min(max(needed, _NEAREST * n), _FARTHEST * n))
+
+    def due(self, failures: int) -> bool:
+        """Whether there are enough failures to look at all."""
+        return failures >= _FEWEST
+
+
+def half_width(numbers: Estimate) -> float:
+    """Half of the interval's width, relative to the estimate; infinite without failures."""
+    lo, hi = numbers.interval
+    return (hi - lo) / (2.0 * numbers.value) if numbers.value > 0.0 else math.inf

@@ -1,0 +1,98 @@
+"""Answers to what a user asked beside the number: a precision reached, a bound shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apeval.estimate.target import Target, half_width
+from apeval.estimate.verdict import SHOWN, UNDECIDED, Verdict, judge
+from apeval.run.frozen import Frozen
+from apeval.simulate.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class TargetAnswer:
+    """Whether the wanted precision was reached."""
+
+    error: float
+    """Wanted: half of the interval's width, relative to the estimate."""
+    reached: float | None
+    """The same of the interval there is; None without failures."""
+    met: bool
+    looks: int
+    """How often the frozen stage was looked at."""
+    budget: int | None
+    """When not met: the budget that would do."""
+    unit: str
+    """Of `budget`: steps or episodes."""
+
+
+@dataclass(frozen=True)
+class BelowAnswer:
+    """Whether the failure probability is below a bound."""
+
+    below: float
+    verdict: str
+    """shown, refuted or undecided."""
+    bound: float
+    """The one-sided bound, at the run's confidence, that the verdict rests on: the upper one for
+    shown and undecided, the lower one for refuted."""
+    lower: float
+    upper: float
+    budget: int | None
+    """When undecided: the budget that would decide if the estimate stays where it is; None where
+    it lies too near the bound to say."""
+    unit: str
+    """Of `budget`: steps or episodes."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What learning and the frozen stage took, in the budget's unit."""
+
+    learning: int
+    frozen: int
+    unit: str
+
+    def times(self, factor: float) -> int:
+        """The whole budget with the frozen stage `factor` times as long, to two digits up."""
+        size = self.learning + self.frozen * min(factor, 1e9)
+        unit = 10 ** max(0, len(str(int(size))) - 2)
+        return int(-(-size // unit) * unit)
+
+
+def spending(simulation: Simulation, frozen: Frozen) -> Spending:
+    """In decisions, or in episodes where the budget counts these."""
+    if simulation.budget.steps is None:
+        return Spending(simulation.episodes - frozen.sample.n, frozen.sample.n, "episodes")
+    steps = int(frozen.sample.length.sum())
+    return Spending(simulation.steps - steps, steps, "steps")
+
+
+def answer_target(target: Target, frozen: Frozen, spent: Spending) -> TargetAnswer:
+    """How far the run came."""
+    width = half_width(frozen.estimate)
+    met = width <= target.error
+    known = frozen.estimate.value > 0.0
+    return TargetAnswer(
+        error=target.error,
+        reached=width if known else None,
+        met=met,
+        looks=frozen.looks,
+        budget=None if met or not known else spent.times(1.05 * (width / target.error) ** 2),
+        unit=spent.unit,
+    )
+
+
+def answer_below(below: float, frozen: Frozen, level: float, spent: Spending) -> BelowAnswer:
+    """The verdict; `level` is the confidence of a single look."""
+    it: Verdict = judge(frozen.sample, frozen.estimate, below, level)
+    return BelowAnswer(
+        below=below,
+        verdict=it.verdict,
+        bound=it.upper if it.verdict in (SHOWN, UNDECIDED) else it.lower,
+        lower=it.lower,
+        upper=it.upper,
+        budget=None if it.times is None else spent.times(it.times),
+        unit=spent.unit,
+    )

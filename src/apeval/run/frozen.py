@@ -1,0 +1,119 @@
+"""The frozen stage: episodes from one proposal that no longer changes, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apeval.errors import ApevalError
+from apeval.estimate.interval import Estimate, estimate
+from apeval.estimate.sample import Sample, join
+from apeval.estimate.target import Target
+from apeval.run.failures import FailureLog
+from apeval.run.progress import Listener, tell
+from apeval.simulate.adversary import Mixture, Nominal
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.simulation import Simulation
+
+_RECORDS_KEPT = 100
+_FRESH = 1.05  # growth of the sample after which a watcher gets new numbers
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The frozen stage's sample and estimate, and its failures."""
+
+    sample: Sample
+    estimate: Estimate
+    failures: FailureLog
+    looks: int = 0
+    """How often a target was checked."""
+
+    @property
+    def records(self) -> tuple[Mapping[str, Any], ...]:
+        """Replay records of the first failures."""
+        return self.failures.as_json(_RECORDS_KEPT)
+
+
+@dataclass
+class _Looks:
+    """When the stage is looked at, and whether it may end."""
+
+    target: Target | None
+    next: int = 0
+    done: int = 0
+    over: bool = False
+
+    def after(self, samples: list[Sample], confidence: float) -> None:
+        """Look, if it is time."""
+        n = sum(s.n for s in samples)
+        if self.target is None or n < self.next:
+            return
+        failures = sum(int(s.failed.sum()) for s in samples)
+        numbers = None
+        if self.target.due(failures):
+            numbers = estimate(join(samples), confidence)
+            self.done += 1
+            self.over = self.target.reached(numbers)
+        self.next = self.target.next_look(n, failures, numbers)
+
+
+def run_frozen_stage(
+    proposal: Mixture,
+    simulation: Simulation,
+    confidence: float,
+    listener: Listener | None = None,
+    target: Target | None = None,
+) -> Frozen:
+    """Draw episodes from the frozen proposal until the budget is spent or the target reached.
+
+    Looks stand at numbers of episodes that follow from the episodes themselves, and batches end
+    there: how episodes are grouped does not change when the stage ends.
+    """
+    samples: list[Sample] = []
+    log = FailureLog(simulation.problem, simulation.key)
+    level = confidence if target is None else target.confidence(confidence)
+    looks = _Looks(target, 0 if target is None else target.next_look(0, 0, None))
+    position, shown_at, shown = 0, 0.0, None
+    simulation.begin_stage()
+    while not looks.over and (n := min(simulation.problem.chunk, simulation.affordable())) > 0:
+        if target is not None:
+            n = min(n, looks.next - position)
+        batch = simulation.run(proposal, n, position)
+        log.add(batch, position)
+        position += n
+        samples.append(reduce(batch, proposal))
+        looks.after(samples, level)
+        if listener:
+            if shown is None or position >= _FRESH * shown_at:
+                shown_at, shown = position, estimate(join(samples), level)
+            tell(listener, "estimating", simulation, shown.value, shown.interval)
+    if not samples:
+        raise ApevalError(
+            f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "
+            f"used, an episode may need {simulation.problem.longest:,}): raise it"
+        )
+    sample = join(samples)
+    numbers = estimate(sample, level)
+    return Frozen(sample, _named(numbers, confidence), log, looks.done)
+
+
+def reduce(batch: Episodes, proposal: Mixture) -> Sample:
+    """What the estimate needs of a batch: densities and outcomes."""
+    return Sample(
+        component=batch.component,
+        log_p=batch.log_density(Nominal()),
+        log_q=np.stack([batch.log_density(q) for q in proposal.components], axis=1),
+        kind=batch.kind,
+        unresolved=batch.unresolved,
+        length=batch.length,
+        margin=batch.margin,
+    )
+
+
+def _named(numbers: Estimate, confidence: float) -> Estimate:
+    """With the confidence that the interval has after the stopping, not that of one look."""
+    return Estimate(**{**vars(numbers), "confidence": confidence})

@@ -1,0 +1,134 @@
+"""A result as a person reads it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from apeval.run.result import Result
+
+_WIDTH, _INDENT = 100, 23
+
+
+def describe(result: Result) -> str:
+    """The number first, or, where it cannot be trusted, why not."""
+    title = f"{result.problem or 'problem'} · {result.method} · seed {result.seed}"
+    warnings = [_line("warning", text) for text in result.warnings]
+    body = [*_headline(result), *_answers(result), *_modes(result), *_basis(result)]
+    if result.trusted:
+        return "\n".join([title, *body, *warnings])
+    return "\n".join([title, *warnings, *body])
+
+
+def _line(name: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=f"  {name:<{_INDENT - 2}}",
+        subsequent_indent=" " * _INDENT,
+        break_on_hyphens=False,
+    )
+
+
+def _headline(result: Result) -> Iterable[str]:
+    lo, hi = result.interval
+    yield _line("failure probability", f"{result.estimate:.3e}, {in_words(result.estimate, hi)}")
+    yield _line(
+        f"{100 * result.confidence:.4g} % interval",
+        f"{lo:.3e} … {hi:.3e}{_range_in_words(lo, hi)}",
+    )
+    if result.truth is not None:
+        inside = "inside" if lo <= result.truth <= hi else "outside"
+        yield _line("known truth", f"{result.truth:.3e}, {inside} the interval")
+    if result.value is not None:
+        yield _line("learned v(s0)", f"{result.value:.3e}")
+    worth = result.monte_carlo_episodes
+    if worth is not None and result.trusted and result.method != "mc":
+        yield _line(
+            "worth",
+            f"about {_round(worth)} episodes of Monte Carlo, from {result.episodes:,} simulated",
+        )
+
+
+def _answers(result: Result) -> Iterable[str]:
+    target, below = result.target, result.below
+    if target is not None:
+        reached = "no failure" if target.reached is None else f"± {target.reached:.1%}"
+        text = f"± {target.error:.1%} " + ("reached" if target.met else "not reached")
+        text += f" ({reached})"
+        if target.budget is not None:
+            text += f"; about {target.budget:,} {target.unit} would do"
+        yield _line("target error", text)
+    if below is not None:
+        text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence: "
+        if below.verdict == "refuted":
+            text += f"at least {below.lower:.2e}"
+        else:
+            text += f"at most {below.upper:.2e}"
+        if below.verdict == "undecided":
+            text += (
+                f"; about {below.budget:,} {below.unit} would decide, if the estimate holds"
+                if below.budget is not None
+                else "; the estimate lies too near the bound to be decided"
+            )
+        yield _line(f"below {below.below:.3g}", text)
+
+
+def _modes(result: Result) -> Iterable[str]:
+    for number, mode in enumerate(result.modes, start=1):
+        lo, hi = mode.share_interval
+        share = f"{mode.share:.0%}" if mode.share >= 0.005 else "under 1%"
+        share += f" ({lo:.0%}–{hi:.0%})" if lo < hi else ""
+        text = f"{number}. {mode.kind}, {share} of the failures: {mode.typical}"
+        if not mode.typical:
+            text = text.removesuffix(": ")
+        yield _line("failure modes" if number == 1 else "", text)
+
+
+def _basis(result: Result) -> Iterable[str]:
+    yield _line(
+        "simulated",
+        f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on the "
+        f"{result.final.episodes:,} of the frozen stage with {result.final.failures:,} failures "
+        f"(effectively {result.final.ess:.0f})",
+    )
+    if len(result.kinds) > 1:
+        parts = (f"{name} {kind.probability:.2e}" for name, kind in result.kinds.items())
+        yield _line("by kind", ", ".join(parts))
+    if result.detection_limit is not None and result.method != "mc":
+        yield _line(
+            "detection limit",
+            "a failure mode that the learned adversary never produces would have been seen only "
+            f"if more likely than {result.detection_limit:.1e}",
+        )
+
+
+def _range_in_words(lo: float, hi: float) -> str:
+    if lo <= 0.0 or hi >= 0.5:
+        return ""
+    return f", 1 in {_round(1.0 / lo)} to 1 in {_round(1.0 / hi)}"
+
+
+def in_words(p: float, upper: float) -> str:
+    """A probability as people say it.
+
+    >>> in_words(1.7e-6, 2e-6)
+    'about 1 in 590,000 episodes'
+    >>> in_words(0.0, 3e-4)
+    'no failure seen; at most about 1 in 3,300 episodes'
+    """
+    if p <= 0.0:
+        return f"no failure seen; at most about 1 in {_round(1.0 / upper)} episodes"
+    if p >= 0.5:
+        return f"about {p:.0%} of episodes"
+    return f"about 1 in {_round(1.0 / p)} episodes"
+
+
+def _round(x: float) -> str:
+    """A large number to two digits."""
+    if x >= 1e12:
+        return f"{x:.1e}"
+    return f"{int(round(x, -max(0, math.floor(math.log10(x)) - 1))):,}"
