@@ -1,0 +1,223 @@
+"""The appendix's figure: π_E,gt, the target p_E, the flow after training, and its samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apeval.environments import make
+from apeval.errors import ApevalError
+from apeval.experiments.registry import Report, Request, experiment
+from apeval.learn.ape_scalable.whiten import log_standard_normal
+from apeval.problem.types import FloatArray
+
+if TYPE_CHECKING:
+    from apeval.learn.ape_scalable.flow import Flow
+    from apeval.learn.ape_scalable.learner import ScalableLearner
+    from apeval.learn.ape_scalable.targets import Target
+    from apeval.simulate.episodes import Episodes
+
+PROBLEM = "int-v0"
+STEPS, UPDATES, GRADIENT_STEPS = 3_000, 6, 400
+"""Budget of the run, updates after which it is left, and gradient steps of each: as many as the
+appendix's picture names."""
+GRID, DEPTH, EDGE, SAMPLES = 51, 31, 3.5, 400
+"""Points per axis shown and along the one integrated out, half-width in nominal standard
+deviations, and samples shown."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of π_E,θ at one condition (s, a_A)."""
+
+    number: int
+    steps: int
+    row: int
+    """The decision within the failing episode."""
+    target: Target
+    after: Flow
+
+
+@experiment("reproduce", "multimodal", "the appendix's figure of target and flow, Int-v0", seeds=1)
+def multimodal(request: Request) -> Report:
+    """An early update at the initial state, and a later one at a later decision."""
+    return report(request, STEPS, GRADIENT_STEPS)
+
+
+def report(request: Request, steps: int, gradient_steps: int, updates: int = UPDATES) -> Report:
+    """The figure, and how far target and flow are apart."""
+    made = run(request, steps, gradient_steps, updates)
+    early = made[min(2, len(made) - 1)][0]
+    later = [u for update in made[len(made) // 2 :] for u in update[1:] or update]
+    late = max(later, key=lambda u: float(u.target.beta[u.row]))  # the clearest bump
+    rng = np.random.default_rng(request.first_seed)
+    rows = [panels(u, rng) for u in (early, late)]
+    data = {
+        "seed": request.first_seed,
+        "steps": steps,
+        "gradient_steps": gradient_steps,
+        "updates": len(made),
+        "axes": "whitened a_E, components 1 and 2; component 3 integrated out",
+        "edge": EDGE,
+        "rows": [
+            {k: np.round(v, 5).tolist() if isinstance(v, np.ndarray) else v for k, v in row.items()}
+            for row in rows
+        ],
+    }
+    files = {}
+    if request.out is not None:
+        files["figure"] = picture(rows, request.out / "multimodal.png")
+    return Report(data, as_text(data), files=files)
+
+
+def run(request: Request, steps: int, gradient_steps: int, updates: int) -> list[list[Update]]:
+    """The updates of a run of Algorithm 3, each with one entry per decision of its episode."""
+    from apeval.learn.ape_scalable.config import ApeScalableConfig
+    from apeval.learn.ape_scalable.learner import ScalableLearner
+    from apeval.problem.draws import make_key
+    from apeval.simulate.simulation import Budget, Simulation
+
+    found: list[list[Update]] = []
+
+    class Watched(ScalableLearner):
+        """Keeps what each update aimed at and what it reached."""
+
+        def _approach_target(self, batch: Episodes, rows: slice) -> bool:
+            target = aim(self, batch, rows)
+            changed = super()._approach_target(batch, rows)
+            after, number = self.flow.frozen(), len(found) + 1
+            found.append(
+                [
+                    Update(number, simulation.steps, k, target, after)
+                    for k in range(rows.stop - rows.start)
+                ]
+            )
+            return changed
+
+    problem = make(PROBLEM).seen_as("paper").blind()
+    config = ApeScalableConfig(preset="printed", flow_steps=gradient_steps, beta_theta=1.0)
+    learner = Watched(problem, config)
+    simulation = Simulation(problem, make_key(request.first_seed), Budget(steps=steps))
+    while learner.advance(simulation) and len(found) < updates:
+        request.tick("updates", len(found), updates)
+    if not found:
+        raise ApevalError(f"no failure in {steps:,} steps, so no update to show: raise the budget")
+    return found
+
+
+def aim(learner: ScalableLearner, batch: Episodes, rows: slice) -> Target:
+    """p_E of Eq. NF_target along one failing episode, before the update towards it."""
+    import torch
+
+    from apeval.learn.ape_scalable import targets
+    from apeval.learn.ape_scalable.whiten import to_z
+
+    config, now = learner.config, batch.situation.take(rows)
+    z = to_z(now.law, batch.a_E[rows])
+    c = torch.from_numpy(learner.context(now.s, now.a_A, now.t))
+    old = learner.flow.frozen()
+    density = np.exp(old.log_prob(c, torch.from_numpy(z)).numpy())
+    v = learner.v(learner.context.state(now.s, now.t), now.t)
+    r_hat = targets.dense_rewards(now.t, np.full(len(z), len(z)), config.gamma_r)
+    wanted = targets.point_target(density, r_hat, np.append(v[1:], 0.0), v, config.v_floor)
+    beta = targets.bump_weight(wanted, density, config.sigma, learner.d_E)
+    kept = torch.from_numpy(targets.keep_finite(beta, config.beta_limit))
+    return targets.Target(old, c, torch.from_numpy(z), kept, config.sigma)
+
+
+# -- pictures ----------------------------------------------------------------------------------
+
+
+def panels(update: Update, rng: np.random.Generator) -> dict[str, Any]:
+    """Densities of the first two whitened components, the third integrated out."""
+    import torch
+
+    k, target = update.row, update.target
+    one = type(target)(
+        target.flow, target.c[k : k + 1], target.center[k : k + 1], target.beta[k : k + 1],
+        target.sigma,
+    )  # fmt: skip
+    axis = np.linspace(-EDGE, EDGE, GRID)
+    third = np.linspace(-EDGE - 1.0, EDGE + 1.0, DEPTH)
+    x, y, w = np.meshgrid(axis, axis, third, indexing="xy")
+    z = torch.from_numpy(np.stack([x, y, w], axis=-1).reshape(-1, 3))
+    c = one.c.repeat(len(z), 1)
+    eps = torch.from_numpy(rng.standard_normal((SAMPLES, 3)))
+    with torch.no_grad():
+        logs = {
+            "nominal": torch.from_numpy(log_standard_normal(z.numpy())),
+            "target": one.log_prob(z),
+            "flow": update.after.log_prob(c, z),
+        }
+        drawn = update.after.generate(one.c.repeat(SAMPLES, 1), eps).numpy()
+    width = float(third[1] - third[0])
+    found = {
+        name: np.exp(log_p.numpy()).reshape(GRID, GRID, DEPTH).sum(axis=2) * width
+        for name, log_p in logs.items()
+    }
+    cell_ = float((axis[1] - axis[0]) ** 2)
+    return {
+        "update": update.number,
+        "steps": update.steps,
+        "decision": k + 1,
+        "beta": float(one.beta[0]),
+        "distance_before": _distance(found["nominal"], found["target"], cell_),
+        "distance_after": _distance(found["flow"], found["target"], cell_),
+        **found,
+        "samples": drawn[:, :2],
+    }
+
+
+def _distance(p: FloatArray, q: FloatArray, cell_: float) -> float:
+    """Total variation distance on the grid."""
+    return float(0.5 * np.abs(p - q).sum() * cell_)
+
+
+def picture(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Each row one condition: π_E,gt, target, flow, samples."""
+    from apeval.experiments import style
+
+    titles = ("π_E,gt", "target p_E", "flow after the update", "samples of the flow")
+    figure, axes = style.subplots(len(rows), 4, 11.0, 3.1 * len(rows))
+    for i, row in enumerate(rows):
+        for j, name in enumerate(("nominal", "target", "flow", "samples")):
+            ax = axes[i, j]
+            if name == "samples":
+                ax.plot(*row["samples"].T, ".", color=style.BLUE, markersize=2)
+                ax.set_aspect("equal")
+            else:
+                style.density(ax, (-EDGE, EDGE), row[name])
+            ax.set_xlim(-EDGE, EDGE)
+            ax.set_ylim(-EDGE, EDGE)
+            ax.set_title(titles[j] if i == 0 else "")
+            if j == 0:
+                ax.set_ylabel(
+                    f"update {row['update']}, decision {row['decision']}\n"
+                    "a_E, 2nd component (nominal std)"
+                )
+            if i == len(rows) - 1:
+                ax.set_xlabel("a_E, 1st component (nominal std)")
+    return style.save(figure, path)
+
+
+def as_text(data: dict[str, Any]) -> str:
+    """What the figure shows, in numbers."""
+    lines = [
+        "| update | decision | β of the bump | distance of π_E,gt to the target "
+        "| distance of the flow to the target |",
+        "|---|---|---|---|---|",
+    ]
+    for r in data["rows"]:
+        lines.append(
+            f"| {r['update']} of {data['updates']} (step {r['steps']:,}) | {r['decision']} "
+            f"| {r['beta']:.3g} | {r['distance_before']:.2f} | {r['distance_after']:.2f} |"
+        )
+    lines.append(
+        f"\n`ape-scalable`, printed, on Int-v0, seed {data['seed']}, with "
+        f"{data['gradient_steps']} gradient steps per update. Distances are total variation over "
+        "the plane shown: the first two components of the whitened a_E, the third integrated out."
+    )
+    return "\n".join(lines)
