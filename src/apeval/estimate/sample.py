@@ -1,4 +1,4 @@
-"""The frozen stage's episodes, reduced to what an estimate needs."""
+"""The episodes of frozen proposals, reduced to what an estimate needs."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Sample:
     unresolved: BoolArray
     length: IntArray
     margin: FloatArray
+    log_share: FloatArray | None = None
+    """log λ of each episode's stage, (n,), where several stages count (`combine`)."""
 
     @property
     def n(self) -> int:
@@ -51,7 +53,7 @@ class Sample:
             log_share = np.log(self.counts / self.n)
         q = np.asarray(logsumexp(self.log_q + log_share, axis=1))
         log_w: FloatArray = self.log_p - q
-        return log_w
+        return log_w if self.log_share is None else log_w + self.log_share
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -62,7 +64,10 @@ class Sample:
     @cached_property
     def nominal(self) -> BoolArray:
         """Which components sampled as π_E,gt itself would, (M,)."""
-        same = [np.array_equal(self.log_q[:, j], self.log_p) for j in range(self.log_q.shape[1])]
+        same = []
+        for column in self.log_q.T:
+            stage = column > -np.inf  # elsewhere the component was not on offer
+            same.append(np.array_equal(column[stage], self.log_p[stage]))
         return np.array(same) & (self.counts > 0)
 
     @cached_property
@@ -72,12 +77,40 @@ class Sample:
 
     def first(self, n: int) -> Sample:
         """The first n episodes, as if the stage had ended there."""
-        return Sample(**{k: getattr(self, k)[:n] for k in _FIELDS})
+        cut = {k: getattr(self, k)[:n] for k in _FIELDS}
+        return Sample(**cut, log_share=None if self.log_share is None else self.log_share[:n])
 
 
-_FIELDS = tuple(f.name for f in fields(Sample))
+_FIELDS = tuple(f.name for f in fields(Sample) if f.name != "log_share")
 
 
 def join(samples: Sequence[Sample]) -> Sample:
     """Several samples from the same mixture as one."""
     return Sample(**{k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS})
+
+
+def combine(stages: Sequence[tuple[float, Sample]]) -> Sample:
+    """Samples from different proposals as one, whose estimate is Σ λ_b · mean_b, Σ λ_b = 1.
+
+    With λ_b fixed before stage b is drawn this is unbiased, whatever each stage learned from
+    those before it: every mean_b has the expectation v given all that came earlier.
+    """
+    width = sum(sample.log_q.shape[1] for _, sample in stages)
+    columns, components, shares, first = [], [], [], 0
+    for share, sample in stages:
+        log_q = np.full((sample.n, width), -np.inf)
+        log_q[:, first : first + sample.log_q.shape[1]] = sample.log_q
+        columns.append(log_q)
+        components.append(sample.component + first)
+        shares.append(np.full(sample.n, np.log(share)))
+        first += sample.log_q.shape[1]
+    rest = {
+        k: np.concatenate([getattr(sample, k) for _, sample in stages])
+        for k in ("log_p", "kind", "unresolved", "length", "margin")
+    }
+    return Sample(
+        component=np.concatenate(components),
+        log_q=np.concatenate(columns),
+        log_share=np.concatenate(shares),
+        **rest,
+    )

@@ -7,11 +7,11 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from apeval.errors import unknown
 from apeval.problem.problem import Problem
-from apeval.problem.types import FloatArray
+from apeval.problem.types import Array, FloatArray
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
@@ -29,6 +29,27 @@ class Exploration:
     """How many were drawn, failing or not: Σ w·1{failed}/drawn estimates v(s0)."""
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A batch drawn while learning, from a proposal that was frozen for it, that counts in the
+    estimate with a share set before it was drawn."""
+
+    episodes: Episodes
+    log_q: FloatArray
+    """log q(τ) under the batch's own proposal, a mixture taken as one, (n,)."""
+    share: float
+
+
+class ValueFunction(Protocol):
+    """A learned v(s, t), known up to a factor until it is anchored."""
+
+    def anchored(self, s_0: Array, estimate: float) -> ValueFunction:
+        """Scaled so that its mean over the initial states is the estimate."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What a reader needs to evaluate it."""
+
+
 class Learner(ABC):
     """One method at work on one problem. It learns within its share of the budget, then gives
     the frozen proposal that the estimate is drawn from."""
@@ -41,6 +62,10 @@ class Learner(ABC):
     def proposal(self) -> Mixture:
         """The frozen proposal."""
 
+    def counted(self) -> list[Counted]:
+        """Batches of learning that count in the estimate; the frozen stage has the rest of 1."""
+        return []
+
     def value(self) -> float | None:
         """The learned v(s0), where the method learns one."""
         return None
@@ -51,6 +76,10 @@ class Learner(ABC):
 
     def exploration(self) -> Exploration | None:
         """What was drawn while learning, where the method weighs it."""
+        return None
+
+    def value_function(self) -> ValueFunction | None:
+        """v(s, t), where the method learns one that can be asked anywhere."""
         return None
 
     def warnings(self) -> list[str]:

@@ -39,7 +39,7 @@ _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as 
 
 def default_method(problem: Problem) -> str:
     """The best method there is for the problem."""
-    return "ape-tabular" if problem.table is not None else "mc"
+    return "ape" if find_method("ape").suits(problem) is None else "mc"
 
 
 def evaluate(
@@ -99,7 +99,8 @@ def evaluate(
     _learn(learner, simulation, listener)
     simulation.budget = budget
     proposal = learner.proposal()
-    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target)
+    counted = learner.counted()
+    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target, counted)
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     asked = _Asked(target, below, confidence)
     identity: dict[str, Any] = {
@@ -150,8 +151,9 @@ def _explored(found: Exploration | None, proposal: Mixture, sample: Sample) -> E
         return None
     again = reduce(found.episodes, proposal)
     failed = again.failed
+    counts = sample.counts[-len(proposal.components) :]
     with np.errstate(divide="ignore"):
-        log_share = np.log(sample.counts / sample.n)
+        log_share = np.log(counts / counts.sum())
     log_q = np.logaddexp.reduce(again.log_q + log_share, axis=1)
     log_frozen = again.log_p - log_q
     return Explored(again.kind[failed], found.log_weights[failed], log_frozen[failed], found.drawn)

@@ -1,8 +1,9 @@
-"""The frozen stage: episodes from one proposal that no longer changes, and nothing else."""
+"""The frozen stage: episodes from one proposal that no longer changes, and the batches of
+learning that count beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.estimate.interval import Estimate, estimate
-from apeval.estimate.sample import Sample, join
+from apeval.estimate.sample import Sample, combine, join
 from apeval.estimate.target import Target
+from apeval.learn.method import Counted
 from apeval.run.failures import FailureLog
 from apeval.run.progress import Listener, tell
 from apeval.simulate.adversary import Mixture, Nominal
@@ -38,6 +40,49 @@ class Frozen:
         return self.failures.as_json(_RECORDS_KEPT)
 
 
+@dataclass(frozen=True)
+class _Earlier:
+    """Batches of learning that count, each with its share."""
+
+    stages: tuple[tuple[float, Sample], ...]
+
+    @staticmethod
+    def of(counted: Sequence[Counted]) -> _Earlier:
+        return _Earlier(tuple((c.share, _as_one(c)) for c in counted))
+
+    @property
+    def n(self) -> int:
+        return sum(sample.n for _, sample in self.stages)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each batch begins in the combined sample."""
+        sizes = [sample.n for _, sample in self.stages]
+        return [sum(sizes[:k]) for k in range(len(sizes))]
+
+    def with_final(self, samples: list[Sample]) -> Sample:
+        """The combined sample; the frozen stage has what is left of 1."""
+        final = join(samples)
+        if not self.stages:
+            return final
+        rest = 1.0 - sum(share for share, _ in self.stages)
+        return combine([*self.stages, (rest, final)])
+
+
+def _as_one(counted: Counted) -> Sample:
+    """A batch as a sample from its mixture, taken as one component."""
+    batch = counted.episodes
+    return Sample(
+        component=np.zeros(batch.n, np.int64),
+        log_p=batch.log_density(Nominal()),
+        log_q=counted.log_q[:, None],
+        kind=batch.kind,
+        unresolved=batch.unresolved,
+        length=batch.length,
+        margin=batch.margin,
+    )
+
+
 @dataclass
 class _Looks:
     """When the stage is looked at, and whether it may end."""
@@ -47,7 +92,7 @@ class _Looks:
     done: int = 0
     over: bool = False
 
-    def after(self, samples: list[Sample], confidence: float) -> None:
+    def after(self, samples: list[Sample], earlier: _Earlier, confidence: float) -> None:
         """Look, if it is time."""
         n = sum(s.n for s in samples)
         if self.target is None or n < self.next:
@@ -55,7 +100,7 @@ class _Looks:
         failures = sum(int(s.failed.sum()) for s in samples)
         numbers = None
         if self.target.due(failures):
-            numbers = estimate(join(samples), confidence)
+            numbers = estimate(earlier.with_final(samples), confidence)
             self.done += 1
             self.over = self.target.reached(numbers)
         self.next = self.target.next_look(n, failures, numbers)
@@ -67,6 +112,7 @@ def run_frozen_stage(
     confidence: float,
     listener: Listener | None = None,
     target: Target | None = None,
+    counted: Sequence[Counted] = (),
 ) -> Frozen:
     """Draw episodes from the frozen proposal until the budget is spent or the target reached.
 
@@ -75,6 +121,9 @@ def run_frozen_stage(
     """
     samples: list[Sample] = []
     log = FailureLog(simulation.problem, simulation.key)
+    earlier = _Earlier.of(counted)
+    for batch, start in zip((c.episodes for c in counted), earlier.starts, strict=True):
+        log.add(batch, start)
     level = confidence if target is None else target.confidence(confidence)
     looks = _Looks(target, 0 if target is None else target.next_look(0, 0, None))
     position, shown_at, shown = 0, 0.0, None
@@ -83,20 +132,20 @@ def run_frozen_stage(
         if target is not None:
             n = min(n, looks.next - position)
         batch = simulation.run(proposal, n, position)
-        log.add(batch, position)
+        log.add(batch, earlier.n + position)
         position += n
         samples.append(reduce(batch, proposal))
-        looks.after(samples, level)
+        looks.after(samples, earlier, level)
         if listener:
             if shown is None or position >= _FRESH * shown_at:
-                shown_at, shown = position, estimate(join(samples), level)
+                shown_at, shown = position, estimate(earlier.with_final(samples), level)
             tell(listener, "estimating", simulation, shown.value, shown.interval)
     if not samples:
         raise ApevalError(
             f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "
             f"used, an episode may need {simulation.problem.longest:,}): raise it"
         )
-    sample = join(samples)
+    sample = earlier.with_final(samples)
     numbers = estimate(sample, level)
     return Frozen(sample, _named(numbers, confidence), log, looks.done)
 

@@ -11,6 +11,17 @@ from apeval.problem.laws import Law
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Situation
 
+_PER_EPISODE = (
+    "ids",
+    "component",
+    "length",
+    "kind",
+    "unresolved",
+    "margin",
+    "s_end",
+    "a_0",
+)
+
 
 @dataclass(frozen=True)
 class Episodes:
@@ -75,6 +86,19 @@ class Episodes:
         """log q(τ): the adversary's density of each episode's disturbances, (n,)."""
         return adversary.log_density(self)
 
+    def take(self, keep: BoolArray) -> Episodes:
+        """The chosen episodes, (n,) bool."""
+        row, number = keep[self.episode], np.cumsum(keep) - 1
+        per_row = {k: getattr(self, k)[row] for k in ("t", "s", "a_A", "a_E")}
+        per_episode = {k: getattr(self, k)[keep] for k in _PER_EPISODE}
+        return Episodes(
+            episode=number[self.episode[row]],
+            law=self.law.take(np.flatnonzero(row)),
+            law_0=None if self.law_0 is None else self.law_0.take(np.flatnonzero(keep)),
+            **per_row,
+            **per_episode,
+        )
+
     def rows_of(self, i: int) -> slice:
         """The rows of the i-th episode."""
         first, last = np.searchsorted(self.episode, [i, i + 1])
@@ -88,22 +112,7 @@ def join(batches: Sequence[Episodes]) -> Episodes:
     shift = np.cumsum([0] + [b.n for b in batches[:-1]])
     stacked = {
         name: np.concatenate([getattr(b, name) for b in batches])
-        for name in (
-            [
-                "ids",
-                "component",
-                "length",
-                "kind",
-                "unresolved",
-                "margin",
-                "s_end",
-                "a_0",
-                "t",
-                "s",
-                "a_A",
-                "a_E",
-            ]
-        )
+        for name in (*_PER_EPISODE, "t", "s", "a_A", "a_E")
     }
     return Episodes(
         episode=np.concatenate([b.episode + k for b, k in zip(batches, shift, strict=True)]),

@@ -1,0 +1,136 @@
+"""z_t ~ N(B_t [1, x, tanh 3x], C_t): a push that answers to the state, shared over time as far
+as the data do not ask for more.
+
+π_E* ∝ π_E,gt · (r + v(s')) has this form where log v is quadratic; the fit is Bayesian, so that
+with few failures it stays near π_E,gt and near constant in time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from apeval.learn.ape.part import ContinuousPart
+from apeval.learn.ape.regression import Smooth, design, regress
+from apeval.learn.ape.rows import Rows
+from apeval.problem.types import FloatArray, IntArray
+
+_PRIOR = (30.0, 3.0, 12.0)  # worth of the priors: scale of C, its shape, its change over time
+_INFLATE = 0.32
+_EIGENVALUES = (0.2, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback(ContinuousPart):
+    """Means B (T, d, 1+2f), covariances C (T, d, d), and N(m_0, C_0) for the start."""
+
+    B: FloatArray
+    C: FloatArray
+    m_0: FloatArray
+    C_0: FloatArray
+    dof: float = field(default=0.0)
+
+    @cached_property
+    def _L(self) -> FloatArray:
+        return np.asarray(np.linalg.cholesky(self.C), np.float64)
+
+    @cached_property
+    def _whiten(self) -> tuple[FloatArray, FloatArray]:
+        L = self._L
+        return np.asarray(np.linalg.inv(L), np.float64), np.log(
+            np.diagonal(L, axis1=1, axis2=2)
+        ).sum(axis=1)
+
+    def _mean(self, x: FloatArray, t: IntArray) -> FloatArray:
+        mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design(x))
+        return mean
+
+    def row_ratio(self, rows: Rows) -> FloatArray:
+        inverse, log_det = self._whiten
+        e = np.einsum("nij,nj->ni", inverse[rows.t], rows.e - self._mean(rows.x, rows.t))
+        ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
+        return ratio - log_det[rows.t]
+
+    def start_ratio(self, z_0: FloatArray) -> FloatArray:
+        if z_0.shape[1] == 0 or len(self.m_0) == 0:
+            return np.zeros(len(z_0))
+        L = np.linalg.cholesky(self.C_0)
+        e = np.linalg.solve(L, (z_0 - self.m_0).T).T
+        ratio: FloatArray = 0.5 * ((z_0**2).sum(axis=1) - (e * e).sum(axis=1))
+        return ratio - float(np.log(np.diag(L)).sum())
+
+    def start(self, u: FloatArray) -> FloatArray:
+        z: FloatArray = self.m_0 + ndtri(u) @ np.linalg.cholesky(self.C_0).T
+        return z
+
+    def draw(
+        self, x: FloatArray, t: IntArray, u: FloatArray, whole: FloatArray | None
+    ) -> FloatArray:
+        z: FloatArray = self._mean(x, t) + np.einsum("nij,nj->ni", self._L[t], ndtri(u))
+        return z
+
+    def relaxed(self, eta: float) -> Feedback:
+        if eta == 1.0:
+            return self
+        d, d_0 = self.C.shape[1], len(self.m_0)
+        return Feedback(
+            eta * self.B,
+            eta * self.C + (1.0 - eta) * np.eye(d),
+            eta * self.m_0,
+            eta * self.C_0 + (1.0 - eta) * np.eye(d_0),
+            self.dof,
+        )
+
+
+def fit_feedback(
+    rows: Rows, w: FloatArray, times: int, smooth: Smooth | None
+) -> tuple[Feedback, Smooth]:
+    """The fit to episodes with weights w, whose sum is the number of episodes that they are
+    worth; `smooth` repeats an earlier choice of smoothness, None chooses by evidence."""
+    d, W = rows.e.shape[1], w[rows.episode]
+    fit = regress(rows, W, times, smooth)
+    count = np.bincount(rows.t, W, times).astype(np.float64)
+    S = np.zeros((times, d, d))
+    for i in range(d):
+        for j in range(i, d):
+            both = np.bincount(rows.t, W * fit.residual[:, i] * fit.residual[:, j], times)
+            S[:, i, j] = S[:, j, i] = both
+    C = _covariances(S, count)
+    m_0, C_0 = _fit_start(rows.z_0, w)
+    d_0 = rows.z_0.shape[1]
+    rows_worth = float(W.sum())
+    shape = 0.5 * d * (d + 1) * rows_worth / (rows_worth + _PRIOR[1] * times * d * (d - 1))
+    dof = fit.dof + shape + d_0 + 0.5 * d_0 * (d_0 + 1)
+    return Feedback(fit.B, C, m_0, C_0, dof), fit.smooth
+
+
+def _covariances(S: FloatArray, count: FloatArray) -> FloatArray:
+    """C_t from sums of squares: a scale, shrunk to 1; a shape, shrunk to a ball; a change over
+    time, shrunk to none. Inflated, because a proposal that is too narrow has heavy weights."""
+    T, d, _ = S.shape
+    scale_worth, shape_worth, time_worth = _PRIOR
+    n, pooled = float(count.sum()), S.sum(axis=0)
+    scale = (float(np.trace(pooled)) / d + scale_worth) / (n + scale_worth)
+    worth = shape_worth * T * d * (d - 1)
+    pooled = (pooled + worth * scale * np.eye(d)) / max(n + worth, 1e-12)
+    worth = time_worth * T * d
+    C = (S + worth * pooled) / (count + worth)[:, None, None]
+    return _bounded(C * (1.0 + _INFLATE * min(1.0, float(np.sqrt(4.0 / (T * d))))))
+
+
+def _fit_start(z_0: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    d, n = z_0.shape[1], float(w.sum())
+    m = (w[:, None] * z_0).sum(axis=0) / (n + 0.5)
+    e = z_0 - m
+    C = ((w[:, None] * e).T @ e + (2.0 + d) * np.eye(d)) / (n + 2.0 + d)
+    return m, _bounded(C[None] * (1.0 + _INFLATE))[0] if d else C
+
+
+def _bounded(C: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(C)
+    values = np.clip(values, *_EIGENVALUES)
+    bounded: FloatArray = np.einsum("tij,tj,tkj->tik", vectors, values, vectors)
+    return bounded

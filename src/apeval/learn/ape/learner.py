@@ -1,0 +1,258 @@
+"""`ape`: explore, learn level by level, freeze."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from apeval.learn.ape import pace
+from apeval.learn.ape.config import ApeConfig
+from apeval.learn.ape.feedback import fit_feedback
+from apeval.learn.ape.ladder import Flatter, Wider, ladder, outcome_ladder
+from apeval.learn.ape.memory import Memory, tempered
+from apeval.learn.ape.mixture_fit import Fit, FitPart, Fitted, fit_mixture
+from apeval.learn.ape.part import Part, Player
+from apeval.learn.ape.relax import Choice, choose
+from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.scene import Scene, set_scene
+from apeval.learn.ape.tilt import fit_tilt
+from apeval.learn.ape.value import LogValue, fit_value
+from apeval.learn.method import Counted, Exploration, Learner
+from apeval.problem.problem import Problem
+from apeval.problem.types import BoolArray, FloatArray
+from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
+from apeval.simulate.episodes import Episodes, join
+from apeval.simulate.simulation import Simulation
+
+_NOMINAL, _LADDER = 0, 1  # numbers of the two fits that are not learned
+_LEVEL = 0.2  # quantile of the last batch's margins that becomes the next level
+_ENOUGH = 5  # failures that are fitted to without waiting for the level to come down
+_ELITES = 10  # episodes that a level is fitted to at least
+_FEWEST = 3  # episodes that a fit needs
+_CONVERGED = 30.0  # effective failures from which a predicted variance is believed
+_BELIEVED = 10.0  # effective failures from which it is acted on, and batches count
+_DOUBT = 10.0  # effective failures' worth of doubt in a batch that counts
+_PATIENCE = 2  # fits without progress
+_FAILURES_KEPT = 2_000
+
+
+class ApeLearner(Learner):
+    """Learns a mixture of sequential adversaries from whole episodes, frozen batch by batch."""
+
+    def __init__(self, problem: Problem, config: ApeConfig) -> None:
+        self.problem, self.config = problem, config
+        self.memory = Memory()
+        self.scene = Scene.empty()
+        self.level = np.inf
+        self.alpha = 0.0
+        self.ess = 0.0
+        self.choice: Choice | None = None
+        self._fit_part: FitPart = fit_tilt if problem.nominal.discrete else fit_feedback
+        self._at_failures: list[int] = []
+        self._recent: list[int] = []
+        self._next: dict[int, float] = {_LADDER: 1.0}
+        self._fit: Fit | None = None
+        self._predicted: list[float] = []
+        self._counted: list[Counted] = []
+        self._share = 0.0
+        self._failures: list[Episodes] = []
+        self._last_margin: FloatArray = np.zeros(0)
+        self._rng = np.random.default_rng(0)
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    def advance(self, simulation: Simulation) -> bool:
+        """A batch from the proposal as it stands, then a new fit."""
+        if not self.memory.sizes:
+            explored = self._explore(simulation)
+        else:
+            n = pace.batch_size(simulation)
+            explored = n >= 2
+            if explored:
+                self._share = self._credit(n, simulation.affordable() - n)
+                self._remember(simulation.run(self._mixture(self._next), n, 0), self._next)
+        if not explored:
+            return False
+        self._learn()
+        return not self._finished(simulation)
+
+    def _explore(self, simulation: Simulation) -> bool:
+        """The pilot, from π_E,gt; then the ladder, which the pilot's lengths have scaled."""
+        if simulation.affordable() < 4:
+            return False
+        self._rng = np.random.default_rng([int(k) for k in simulation.key])
+        n = pace.pilot_size(simulation, self.problem, self.config)
+        pilot = simulation.run(only(Nominal()), n, 0)
+        self.scene = set_scene(self.problem, pilot)
+        discrete = self.problem.nominal.discrete
+        itself: Part = Flatter(1.0, 0.0) if discrete else Wider(1.0)
+        self.memory.add_fit(Fit((itself,), np.ones(1)))
+        decisions = float(np.clip(pilot.length.mean(), 1.0, 100.0))
+        rungs = outcome_ladder() if discrete else ladder(self.problem.nominal.dim, decisions)
+        self.memory.add_fit(Fit(tuple(rungs[0]), rungs[1]))
+        n = pace.exploration_size(simulation, self.config)
+        if n < 1:
+            self._remember(pilot, {_NOMINAL: 1.0})
+            return False
+        explored = simulation.run(self._mixture({_LADDER: 1.0}), n, 0)
+        self.scene = set_scene(self.problem, join([pilot, explored]))
+        self._remember(pilot, {_NOMINAL: 1.0})
+        self._remember(explored, {_LADDER: 1.0})
+        return True
+
+    def _remember(self, batch: Episodes, proposal: dict[int, float]) -> None:
+        ratio = self.memory.add(self.scene.rows(batch), batch.failed, batch.margin, proposal)
+        self._last_margin = batch.margin
+        if self._share > 0.0:
+            log_q = batch.log_density(Nominal()) + ratio
+            self._counted.append(Counted(batch, log_q, self._share))
+        if batch.failed.any():
+            self._failures.append(batch.take(batch.failed))
+
+    def _credit(self, n: int, left: int) -> float:
+        """The share of the estimate that the next n episodes will have, from what is known now:
+        as if those after them, `left` in number, were a little better."""
+        if self.choice is None or self.ess < _BELIEVED:
+            return 0.0
+        worth = n / (1.0 + _DOUBT / self.ess) ** 2
+        return (1.0 - sum(c.share for c in self._counted)) * worth / (worth + left)
+
+    def _mixture(self, proposal: dict[int, float]) -> Mixture:
+        players: list[Adversary] = []
+        shares: list[float] = []
+        for k, share in proposal.items():
+            fit = self.memory.fits[k]
+            for part, s in zip(fit.parts, fit.shares, strict=True):
+                players.append(Nominal() if k == _NOMINAL else Player(part, self.scene))
+                shares.append(share * float(s))
+        return mixture(players, shares)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _learn(self) -> None:
+        memory, config = self.memory, self.config
+        self._lower_level()
+        memory.forget(self.level)
+        self.ess = memory.failure_size()
+        chosen = self._elites()
+        if memory.rows is None or chosen.sum() < _FEWEST:
+            self._next, self._recent = {_LADDER: 1.0}, []
+            return
+        elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
+        w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
+        fitted = fit_mixture(elite, w, self._fit_part, self.scene.times, self._rng)
+        self._fit = fitted.fit
+        at_failures = bool(memory.failed[chosen].all())
+        if at_failures:
+            self._predict(elite, log_w, w, fitted, memory.ratios[_LADDER][chosen])
+        eta = self.choice.eta if self.choice else 1.0
+        number = memory.add_fit(fitted.fit.relaxed(eta))
+        self._at_failures += [number] if at_failures else []
+        self._recent = self._at_failures[-config.average :] if at_failures else [number]
+        nominal = min(self.choice.nominal, 0.5) if self.choice else 0.0
+        self._next = self._shares(nominal)
+
+    def _shares(self, nominal: float) -> dict[int, float]:
+        """π_E,gt, the ladder, and the last fits alike."""
+        d = self.config.defensive_share
+        each = (1.0 - nominal - d) / len(self._recent)
+        learned = dict.fromkeys(self._recent, each)
+        return {**({_NOMINAL: nominal} if nominal > 0.0 else {}), _LADDER: d, **learned}
+
+    def _lower_level(self) -> None:
+        """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
+        memory = self.memory
+        if self.problem.margin is None or memory.failed.sum() >= _ENOUGH:
+            self.level = 0.0
+            return
+        level = max(0.0, float(np.quantile(self._last_margin, _LEVEL)))
+        if level >= self.level > 0.0:
+            below = memory.margin[memory.margin < self.level]
+            level = max(0.0, float(below.max())) if len(below) >= _ELITES else self.level
+        self.level = min(self.level, level)
+
+    def _elites(self) -> BoolArray:
+        memory = self.memory
+        if self.level <= 0.0 and (self.problem.margin is None or memory.failed.any()):
+            return memory.failed.copy()
+        chosen = np.asarray(memory.margin <= self.level)
+        if chosen.sum() < _ELITES:
+            chosen[np.argsort(memory.margin)[:_ELITES]] = True
+        return chosen
+
+    def _predict(
+        self, elite: Rows, log_w: FloatArray, w: FloatArray, fitted: Fitted, ladder: FloatArray
+    ) -> None:
+        """What the estimate's variance would be, from halves that check each other."""
+        first = np.arange(elite.n) % 2 == 0
+        halves = [
+            fitted.refit(elite, w * half, self._fit_part, self.scene.times)
+            for half in (first, ~first)
+        ]
+        if halves[0] is None or halves[1] is None:
+            return
+        weight = np.exp(log_w) / sum(self.memory.sizes)
+        self.choice = choose(
+            (halves[0], halves[1]), first, elite, weight, self.config.defensive_share, ladder
+        )
+
+    def _finished(self, simulation: Simulation) -> bool:
+        """At the share set for learning, or when waiting no longer lowers cv²/n_left."""
+        used = pace.used(simulation)
+        if used >= self.config.learn_share:
+            return True
+        if self.level > 0.0 or self.choice is None or self.ess < _CONVERGED:
+            return False
+        self._predicted.append(self.choice.variance / (1.0 - used))
+        recent, before = self._predicted[-_PATIENCE:], self._predicted[:-_PATIENCE]
+        return len(before) >= 2 and min(recent) >= min(before)
+
+    # -- what comes out ------------------------------------------------------------------------
+
+    def proposal(self) -> Mixture:
+        """The last fits, as far from π_E,gt as the predicted variance wants them."""
+        if not self.memory.fits:
+            return only(Nominal())
+        if not self._recent:
+            return self._mixture({_NOMINAL: 0.5, _LADDER: 0.5})
+        if self.choice is None:
+            return self._mixture(self._shares(0.05))
+        if self.choice.monte_carlo:
+            return only(Nominal())
+        return self._mixture(self._shares(self.choice.nominal))
+
+    def counted(self) -> list[Counted]:
+        return self._counted
+
+    def exploration(self) -> Exploration | None:
+        """The failures still remembered, weighted as one sample from all their proposals."""
+        if not self._failures:
+            return None
+        episodes = join(self._failures[-_FAILURES_KEPT:])
+        rows = self.scene.rows(episodes)
+        return Exploration(episodes, self.memory.weigh(rows), sum(self.memory.drawn))
+
+    def value_function(self) -> LogValue | None:
+        """log v(s, t) along failures: what of p/q is still to come."""
+        memory = self.memory
+        if memory.rows is None or self._fit is None or not memory.failed.any():
+            return None
+        failures = memory.rows.take(memory.failed)
+        return fit_value(failures, self._fit, self.scene)
+
+    def warnings(self) -> list[str]:
+        if not self._recent:
+            return [
+                "exploration found too few failures to learn from, so most episodes were drawn "
+                "near the nominal: raise the budget, or give the problem a margin"
+            ]
+        if self.level > 0.0:
+            return [
+                "learning ended before failures were reached (the margin came down to "
+                f"{self.level:.3g}): raise the budget"
+            ]
+        if self.alpha < 1.0:
+            return [
+                f"learning had not converged (tempered weights, α = {self.alpha:.2f}, "
+                f"{self.ess:.0f} effective failures): raise the budget to about twice as much"
+            ]
+        return []

@@ -1,0 +1,165 @@
+"""A trajectory-level mixture of parts, fitted to weighted episodes by expectation-maximisation.
+
+One part unless the data speak for more: each further one doubles the parameters that a few
+effective failures must pay for (BIC, with the effective sample size as n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from apeval.learn.ape.part import Part
+from apeval.learn.ape.rows import Rows
+from apeval.problem.types import FloatArray, IntArray
+
+FitPart = Callable[[Rows, FloatArray, int, Any], tuple[Part, Any]]
+_SIZES = (1, 2, 4)
+_PER_PART = 5.0  # effective failures that a part needs
+_ROUNDS = 8
+_CHOOSE_AT = (0, 3)  # rounds in which smoothness is chosen anew
+_PENALTY = 0.5  # of BIC's
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parts and their shares."""
+
+    parts: tuple[Part, ...]
+    shares: FloatArray
+
+    def log_ratio(self, rows: Rows) -> FloatArray:
+        """log q/p of the mixture."""
+        return np.asarray(logsumexp(self.ratios(rows), axis=1))
+
+    def ratios(self, rows: Rows) -> FloatArray:
+        """log share + log q/p, part by part, (n, M)."""
+        columns = np.stack([part.log_ratio(rows) for part in self.parts], axis=1)
+        return columns + np.log(self.shares)
+
+    def relaxed(self, eta: float) -> Fit:
+        """Every part on the way from p (η = 0) to itself (η = 1)."""
+        return Fit(tuple(part.relaxed(eta) for part in self.parts), self.shares)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fit with what is needed to repeat it on other weights."""
+
+    fit: Fit
+    belongs: FloatArray
+    """Responsibilities, (n, M)."""
+    smooth: tuple[Any, ...]
+    score: float
+
+    def refit(self, rows: Rows, w: FloatArray, fit_part: FitPart, times: int) -> Fit | None:
+        """The same parts on other weights, as in a half of the data; None where one has none."""
+        parts = []
+        for j, smooth in enumerate(self.smooth):
+            mine = w * self.belongs[:, j]
+            if effective(mine) < 1.0:
+                return None
+            parts.append(fit_part(rows, _worth(mine), times, smooth)[0])
+        return Fit(tuple(parts), self.fit.shares)
+
+
+def effective(w: FloatArray) -> float:
+    """(Σw)²/Σw²."""
+    top = float(w.max(initial=0.0))
+    if top <= 0.0:
+        return 0.0
+    r = w / top
+    return float(r.sum()) ** 2 / float((r * r).sum())
+
+
+def _worth(w: FloatArray) -> FloatArray:
+    """Scaled so that the sum is the effective number."""
+    return w * (effective(w) / float(w.sum()))
+
+
+def fit_mixture(
+    rows: Rows, w: FloatArray, fit_part: FitPart, times: int, rng: np.random.Generator
+) -> Fitted:
+    """The best of several sizes; shares are half-way between the fitted ones and equal ones, so
+    that no mode is sampled too rarely to be corrected."""
+    w = w / w.sum()
+    best: Fitted | None = None
+    for size in _SIZES:
+        if size > 1 and size * _PER_PART > effective(w):
+            break
+        found = _maximise(rows, w, fit_part, times, size, rng)
+        if best is not None and found.score <= best.score:
+            break
+        best = found
+    if best is None:
+        raise ValueError("no episode to fit to")
+    shares = 0.5 * best.fit.shares + 0.5 / len(best.fit.shares)
+    return Fitted(Fit(best.fit.parts, shares), best.belongs, best.smooth, best.score)
+
+
+def _maximise(
+    rows: Rows,
+    w: FloatArray,
+    fit_part: FitPart,
+    times: int,
+    size: int,
+    rng: np.random.Generator,
+) -> Fitted:
+    belongs = np.ones((rows.n, 1)) if size == 1 else _start(rows, size, times, rng)
+    parts: list[Part] = []
+    smooth: list[Any] = [None] * belongs.shape[1]
+    before, shares = -np.inf, np.ones(1)
+    likelihood = 0.0
+    for k in range(_ROUNDS):
+        alive = [j for j in range(belongs.shape[1]) if effective(w * belongs[:, j]) >= 2.0]
+        alive = alive or [0]
+        belongs, smooth = belongs[:, alive], [smooth[j] for j in alive]
+        if k in _CHOOSE_AT:
+            smooth = [None] * len(alive)
+        fits = [
+            fit_part(rows, _worth(w * belongs[:, j]), times, smooth[j]) for j in range(len(alive))
+        ]
+        parts, smooth = [f[0] for f in fits], [f[1] for f in fits]
+        shares = (w[:, None] * belongs).sum(axis=0)
+        shares = np.maximum(shares / shares.sum(), 1e-12)
+        columns = Fit(tuple(parts), shares).ratios(rows)
+        total = np.asarray(logsumexp(columns, axis=1))
+        belongs = np.exp(columns - total[:, None])
+        likelihood = float((w * total).sum())
+        if len(parts) == 1 or abs(likelihood - before) < 1e-3:
+            break
+        before = likelihood
+    n = effective(w)
+    dof = sum(part.dof for part in parts) + len(parts) - 1
+    score = likelihood * n - _PENALTY * 0.5 * dof * float(np.log(max(n, 2.0)))
+    return Fitted(Fit(tuple(parts), shares), belongs, tuple(smooth), score)
+
+
+def _start(rows: Rows, size: int, times: int, rng: np.random.Generator) -> FloatArray:
+    """k-means++ on disturbances cumulated up to a third, two thirds and the end."""
+    cuts = sorted({max(1, times // 3), max(1, 2 * times // 3), times})
+    e = rows.e if rows.p.shape[1] == 0 else rows.e - rows.e.mean(axis=0)
+    sums = [rows.total(e[:, j] * (rows.t < c)) for c in cuts for j in range(e.shape[1])]
+    F = np.stack([*sums, *rows.z_0.T], axis=1)
+    centres = [F[rng.integers(len(F))]]
+    for _ in range(size - 1):
+        distance = np.min([((F - c) ** 2).sum(axis=1) for c in centres], axis=0)
+        if float(distance.sum()) <= 0.0:
+            break
+        centres.append(F[rng.choice(len(F), p=distance / distance.sum())])
+    label = _lloyd(F, np.array(centres))
+    return np.eye(len(centres))[label]
+
+
+def _lloyd(F: FloatArray, centres: FloatArray) -> IntArray:
+    label = np.zeros(len(F), np.int64)
+    for _ in range(10):
+        label = np.argmin(((F[:, None] - centres[None]) ** 2).sum(axis=2), axis=1)
+        for j in range(len(centres)):
+            if (label == j).any():
+                centres[j] = F[label == j].mean(axis=0)
+    return label

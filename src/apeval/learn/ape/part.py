@@ -1,0 +1,110 @@
+"""A part of a proposal: one learned or given adversary, with its density relative to π_E,gt."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.scene import Scene, decisions
+from apeval.learn.whitened import to_action, to_z
+from apeval.problem.laws import CategoricalLaw, Law, pick
+from apeval.problem.types import Array, FloatArray, IntArray
+from apeval.simulate.adversary import Adversary, Situation
+from apeval.simulate.episodes import Episodes
+
+
+class Part(ABC):
+    """q(e_0, e_1, … | states), known through log q/p."""
+
+    persistent: bool = False
+    dof: float = 0.0
+    """Parameters that the data, not the prior, decided."""
+
+    @abstractmethod
+    def row_ratio(self, rows: Rows) -> FloatArray:
+        """log q/p of each decision, (N,)."""
+
+    def start_ratio(self, z_0: FloatArray) -> FloatArray:
+        """log q/p of each initial disturbance, (n,)."""
+        return np.zeros(len(z_0))
+
+    def log_ratio(self, rows: Rows) -> FloatArray:
+        """log q/p of whole episodes, (n,)."""
+        return rows.total(self.row_ratio(rows)) + self.start_ratio(rows.z_0)
+
+    def relaxed(self, eta: float) -> Part:
+        """On the way from p (η = 0) to this part (η = 1)."""
+        return self
+
+    def start(self, u: FloatArray) -> FloatArray:
+        """z_0 from uniforms (n, d_0)."""
+        z: FloatArray = ndtri(u)
+        return z
+
+
+class ContinuousPart(Part):
+    """Decides on z."""
+
+    @abstractmethod
+    def draw(
+        self, x: FloatArray, t: IntArray, u: FloatArray, whole: FloatArray | None
+    ) -> FloatArray:
+        """z from uniforms (n, d)."""
+
+
+class DiscretePart(Part):
+    """Decides among outcomes."""
+
+    @abstractmethod
+    def probabilities(self, x: FloatArray, t: IntArray, p: FloatArray) -> FloatArray:
+        """q of every outcome, (n, K), from π_E,gt's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Player(Adversary):
+    """A part as an adversary, in a scene."""
+
+    part: Part
+    scene: Scene
+
+    @property
+    def persistent(self) -> bool:  # type: ignore[override]
+        return self.part.persistent
+
+    def sample(self, now: Situation, u: FloatArray) -> Array:
+        x, t = self.scene.features(now.s), self.scene.time(now.t)
+        if isinstance(self.part, DiscretePart):
+            _, p = decisions(now, np.zeros((len(t), 1)))
+            return pick(self.part.probabilities(x, t, p), u)
+        if not isinstance(self.part, ContinuousPart):
+            raise TypeError(f"{type(self.part).__name__} decides on nothing")
+        return to_action(now.law, self.part.draw(x, t, u, now.whole))
+
+    def log_prob(self, now: Situation, a_E: Array) -> FloatArray:
+        e, p = decisions(now, a_E)
+        n = len(a_E)
+        alone = Rows(
+            e, p, self.scene.features(now.s), self.scene.time(now.t), np.arange(n), n,
+            np.zeros((n, 0)),
+        )  # fmt: skip
+        return now.law.log_prob(a_E) + self.part.row_ratio(alone)
+
+    def log_density(self, episodes: Episodes) -> FloatArray:
+        total = episodes.sum_rows(episodes.law.log_prob(episodes.a_E))
+        if episodes.law_0 is not None:
+            total += episodes.law_0.log_prob(episodes.a_0)
+        return total + self.part.log_ratio(self.scene.rows(episodes))
+
+    def sample_initial(self, law: Law, u: FloatArray) -> Array:
+        if not self.scene.learns_start or isinstance(law, CategoricalLaw):
+            return law.sample(u)
+        return to_action(law, self.part.start(u))
+
+    def log_prob_initial(self, law: Law, a_0: Array) -> FloatArray:
+        if not self.scene.learns_start or isinstance(law, CategoricalLaw):
+            return law.log_prob(a_0)
+        return law.log_prob(a_0) + self.part.start_ratio(to_z(law, a_0))

@@ -1,0 +1,82 @@
+"""How a learner sees episodes: whitened decisions, scaled states, times told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from apeval.learn.ape.rows import Rows
+from apeval.learn.whitened import can_whiten, to_z
+from apeval.problem.laws import CategoricalLaw
+from apeval.problem.problem import Problem
+from apeval.problem.types import Array, FloatArray, IntArray
+from apeval.simulate.adversary import Situation
+from apeval.simulate.episodes import Episodes
+
+_FARTHEST = 4.0  # scaled states beyond this count as this far: feedback never runs away
+_FEATURES = 12  # components of the state that feedback may use
+_TIMES = 200  # times told apart at the most
+
+
+@dataclass
+class Scene:
+    """Scales found in the first episodes; fixed from then on."""
+
+    mean: FloatArray
+    scale: FloatArray
+    columns: IntArray
+    """Which components of the state are features."""
+    times: int
+    """Decisions numbered from here on count as the last one that is told apart."""
+    learns_start: bool
+    _last: tuple[Episodes, Rows] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def empty() -> Scene:
+        """Before anything was seen."""
+        return Scene(np.zeros(0), np.ones(0), np.zeros(0, np.int64), 1, False)
+
+    def features(self, s: Array) -> FloatArray:
+        """(n, d_s) to (n, f)."""
+        x = (s[:, self.columns] - self.mean) / self.scale
+        return np.clip(x, -_FARTHEST, _FARTHEST)
+
+    def time(self, t: IntArray) -> IntArray:
+        """The decision's number among those told apart."""
+        return np.minimum(t, self.times - 1)
+
+    def rows(self, episodes: Episodes) -> Rows:
+        """Whole episodes; remembered, because every part of a mixture asks for the same ones."""
+        if self._last is None or self._last[0] is not episodes:
+            e, p = decisions(episodes.situation, episodes.a_E)
+            z_0 = np.zeros((episodes.n, 0))
+            if self.learns_start and episodes.law_0 is not None:
+                z_0 = to_z(episodes.law_0, episodes.a_0)
+            rows = Rows(
+                e, p, self.features(episodes.s), self.time(episodes.t), episodes.episode,
+                episodes.n, z_0,
+            )  # fmt: skip
+            self._last = (episodes, rows)
+        return self._last[1]
+
+
+def decisions(now: Situation, a_E: Array) -> tuple[FloatArray, FloatArray]:
+    """(e, p) of `Rows`."""
+    if isinstance(now.law, CategoricalLaw):
+        p = np.broadcast_to(now.law.probabilities, (len(a_E), now.law.probabilities.shape[1]))
+        return a_E.astype(np.float64), np.ascontiguousarray(p)
+    return to_z(now.law, a_E), np.zeros((len(a_E), 0))
+
+
+def set_scene(problem: Problem, seen: Episodes) -> Scene:
+    """Scales and times from the first episodes."""
+    s = seen.s.astype(np.float64)
+    mean, scale = s.mean(axis=0), s.std(axis=0)
+    moves = scale > 1e-9 * (1.0 + np.abs(mean))
+    columns = np.flatnonzero(moves)[:_FEATURES]
+    times = 1
+    if problem.horizon is not None:
+        times = int(np.clip(np.quantile(seen.length, 0.95), 1, min(problem.horizon, _TIMES)))
+    learns_start = problem.initial is not None and can_whiten(problem.initial)
+    return Scene(mean[columns], scale[columns], columns, times, learns_start)

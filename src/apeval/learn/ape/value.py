@@ -1,0 +1,76 @@
+"""v(s, t) as far as failures tell: log-quadratic in the state, anchored at the estimate.
+
+Under the zero-variance adversary the weight still to come, ∏ p/q from t on, is v(s_t) itself on
+every failing trajectory (the paper's optimal π_E). Under one that was learned it scatters around
+it, and a regression of its logarithm on the state gives log v up to a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apeval.learn.ape.mixture_fit import Fit
+from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.scene import Scene
+from apeval.problem.types import FloatArray, IntArray
+
+_RIDGE = 1.0
+
+
+@dataclass(frozen=True)
+class LogValue:
+    """log v(s, t) = θ · [1, τ, τ², x, x_i x_j, τ x], x the scaled state, τ the scaled time."""
+
+    theta: FloatArray
+    scene: Scene
+
+    def __call__(self, s: FloatArray, t: IntArray) -> FloatArray:
+        """log v at states (n, d_s) and decision numbers (n,)."""
+        log_v: FloatArray = (
+            _design(self.scene.features(np.asarray(s)), self.scene.time(t), self.scene.times)
+            @ self.theta
+        )
+        return np.minimum(log_v, 0.0)
+
+    def anchored(self, s_0: FloatArray, estimate: float) -> LogValue:
+        """Shifted so that the mean of v over the initial states is the estimate."""
+        log_v = self(s_0, np.zeros(len(s_0), np.int64))
+        theta = self.theta.copy()
+        theta[0] += np.log(estimate) - np.log(np.mean(np.exp(log_v - log_v.max()))) - log_v.max()
+        return LogValue(theta, self.scene)
+
+    def as_json(self) -> dict[str, Any]:
+        """What a reader needs to evaluate it."""
+        return {
+            "columns": self.scene.columns.tolist(),
+            "mean": self.scene.mean.tolist(),
+            "scale": self.scene.scale.tolist(),
+            "times": self.scene.times,
+            "theta": self.theta.tolist(),
+        }
+
+
+def fit_value(failures: Rows, fit: Fit, scene: Scene) -> LogValue:
+    """Regress the weight still to come, under the part that each failure fits best."""
+    ratios = fit.ratios(failures)
+    best = np.argmax(ratios, axis=1)[failures.episode]
+    rows = np.stack([part.row_ratio(failures) for part in fit.parts], axis=1)
+    own = rows[np.arange(len(rows)), best]
+    ends = np.cumsum(own)
+    through = ends[np.searchsorted(failures.episode, np.arange(failures.n), side="right") - 1]
+    to_come = through[failures.episode] - ends + own
+    X = _design(failures.x, failures.t, scene.times)
+    G = X.T @ X + _RIDGE * np.diag(np.r_[0.0, np.ones(X.shape[1] - 1)])
+    theta: FloatArray = np.linalg.lstsq(G, X.T @ -to_come, rcond=None)[0]
+    return LogValue(theta, scene)
+
+
+def _design(x: FloatArray, t: IntArray, times: int) -> FloatArray:
+    tau = (t / max(1, times - 1))[:, None]
+    f = x.shape[1]
+    products = [x[:, i] * x[:, j] for i in range(f) for j in range(i, f)]
+    squares = np.stack(products, axis=1) if products else np.zeros((len(x), 0))
+    return np.concatenate([np.ones_like(tau), tau, tau**2, x, squares, tau * x], axis=1)
