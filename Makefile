@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt src/apeval/version.py
 	@touch $@
 
 demo: $(STAMP) ## estimate a rare failure probability, from nothing to the result
-	$(BIN)/apeval run minigrid-s1 --steps 9000 --seed 1 --out runs/demo
+	$(BIN)/apeval run int-v1 --steps 3000 --seed 1 --out runs/demo
 	@echo "The same as data: runs/demo/result.json"
 
 test: lint ## run every check: ruff, mypy, import contract, tests and doctests

@@ -68,13 +68,16 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("run", "walk", "--target-error", "2"), "target error"),
         (("run", "walk", "--below", "0"), "bound"),
         (("run", "walk", "--set", "delta"), "name=value"),
-        (("run", "walk", "--set", "delta=many"), "a number"),
-        (("run", "walk", "--set", "delta=7"), "must lie in"),
-        (("run", "walk", "--set", "policy_update=rows"), "Did you mean 'row'?"),
+        (("run", "walk", "--method", "ape-tabular", "--set", "delta=many"), "a number"),
+        (("run", "walk", "--method", "ape-tabular", "--set", "delta=7"), "must lie in"),
+        (
+            ("run", "walk", "--method", "ape-tabular", "--set", "policy_update=rows"),
+            "Did you mean 'row'?",
+        ),
         (("run", "walk", "--set", "problem.p_up=2"), "between 0 and 1"),
         (("run", "walk", "--out", "/proc/nowhere/x"), "cannot write"),
         (("truth", "wal"), "Did you mean 'walk'?"),
-        (("reproduce", "table"), "Did you mean 'table1'?"),
+        (("reproduce", "tabel1"), "Did you mean 'table1'?"),
         (("bench", "sped"), "Did you mean 'speed'?"),
         (("bench", "speed", "--seeds", "2000", "--tuning"), "for tuning"),
         (("list", "wakl"), "Did you mean 'walk'?"),
@@ -83,7 +86,10 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("run",), "Missing argument"),
         (("run", "walk", "--steps", "many"), "--steps"),
         (("run", "walk", "--steps", "9" * 20), "at most"),
-        (("run", "walk", "--steps", "500", "--set", "time_in_state=yes"), "horizon"),
+        (
+            ("run", "walk", "--method", "ape-tabular", "--set", "time_in_state=yes"),
+            "horizon",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(

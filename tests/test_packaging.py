@@ -96,7 +96,7 @@ def test_readme_code_runs(block: str) -> None:
 def test_readme_tank_is_estimated_right() -> None:
     (block,) = [b for b in BLOCKS if "tank" in b]
     out = printed_by(block)
-    lo, hi = re.search(r"95% interval \[(\S+), (\S+)\]", out).groups()  # type: ignore[union-attr]
+    lo, hi = re.search(r"95 % interval +(\S+) … ([^,\s]+)", out).groups()  # type: ignore[union-attr]
     assert float(lo) < _tank_truth() < float(hi)
     assert "warning" not in out
 

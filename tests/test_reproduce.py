@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import norm
+from typer.testing import CliRunner
 
 import apeval
+from apeval.cli.main import app
 from apeval.errors import ApevalError
 from apeval.experiments import (
+    ablation,
     convergence,
     curves,
     everything,
@@ -162,6 +165,9 @@ def test_table2_tells_all_rows(
         assert report.text.count(f"| {label} |") == 2 * len(SMALL)
     assert "2447.75 / 149.44 / 2452.31" in report.text
     assert len(report.data["checks"]) == 4
+    for method, file in report.files.items():
+        rows = [e.label for e in study.ENTRIES.values() if e.method == method]
+        assert all(file.read_text("utf-8").count(f"| {label}, 1 seeds |") == 2 for label in rows)
     assert report.passed == all(c["passed"] for c in report.data["checks"])
     json.dumps(report.data, allow_nan=False)
 
@@ -210,14 +216,47 @@ def test_the_search_finds_the_best_of_a_known_landscape(monkeypatch: pytest.Monk
             for t in trials
         ]
 
+    def confirm(problem: str, method: str, finalists: Any, request: Request) -> Any:
+        return [f | {"fresh_rmse": f["score"] + 1.0, "fresh_late_rate": 0.0} for f in finalists]
+
     monkeypatch.setitem(search.SPACES, "mc", space)
     monkeypatch.setattr(search, "judge", judge)
-    monkeypatch.setitem(search.EFFORT, "int-v0", search.Effort(1, 1, 4, 5))
+    monkeypatch.setattr(search, "confirm", confirm)
+    monkeypatch.setitem(search.EFFORT, "int-v0", search.Effort(1, 1, 4, 5, 2, 1))
     result = search.search_one("int-v0", "mc", Request(1, 0))
-    assert result["score"] == 0.0
-    assert result["defaults"]["settings"] == {}
+    assert result["settings"] == {"x": 3, "kind": "b"}
+    assert [f["score"] for f in result["finalists"][1:]] == sorted(
+        f["score"] for f in result["finalists"][1:]
+    )
+    assert len(result["finalists"]) == 3
+    assert result["finalists"][0]["settings"] == {}
     assert len(seen) == result["trials"] <= 9
     assert len({json.dumps(t, sort_keys=True) for t in seen[4:]}) == len(seen[4:])
+
+
+def test_a_choice_that_does_not_hold_on_fresh_seeds_gives_way_to_the_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Estimates on the fresh seeds: the defaults are near the truth, the found settings are not."""
+    truth = study.truth_of("int-v0")
+    asked: list[int] = []
+
+    def outcomes_of(
+        problem: str, method: str, trials: Any, seeds: Any, steps: int, request: Request
+    ) -> list[list[dict[str, Any]]]:
+        asked.extend(seeds)
+        right = [{"estimate": 1.1 * truth, "late_rate": 0.1} for _ in seeds]
+        wrong = [{"estimate": 0.0, "late_rate": None} for _ in seeds]
+        return [wrong if trial else right for trial in trials]
+
+    monkeypatch.setattr(search, "outcomes_of", outcomes_of)
+    finalists = [{"settings": {}, "score": 1.0}, {"settings": {"delta": 0.3}, "score": 0.0}]
+    confirmed = search.confirm("int-v0", "cem-discrete", finalists, Request(1, 0))
+    assert [f["fresh_rmse"] for f in confirmed] == pytest.approx([0.1, 1.0])
+    assert search.kept(confirmed)["settings"] == {}
+    assert not set(asked) & set(range(search.EFFORT["int-v0"].seeds))
+    alike = [f | {"fresh_rmse": 1.0, "fresh_late_rate": k} for k, f in enumerate(confirmed)]
+    assert search.kept(alike)["settings"] == {"delta": 0.3}
 
 
 def test_equal_errors_are_decided_by_the_rate_and_reporting_seeds_are_refused() -> None:
@@ -233,14 +272,14 @@ def test_equal_errors_are_decided_by_the_rate_and_reporting_seeds_are_refused() 
 def test_the_search_writes_what_table2_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "EFFORT", {"int-v1": search.Effort(150, 1, 2, 1)})
+    monkeypatch.setattr(search, "EFFORT", {"int-v1": search.Effort(150, 1, 2, 1, 1, 1)})
     monkeypatch.setattr(search, "SPACES", {"cem-discrete": search.SPACES["cem-discrete"]})
     report = search.search(Request(1, 0, tmp_path))
     written = json.loads(report.files["chosen"].read_text("utf-8"))
     assert set(written) == set(study.chosen())
     assert written["settings"] == report.data["settings"]
     assert written["provenance"]["found"][0]["trials"] == 3
-    assert "cem-discrete" in report.text
+    assert report.text.count("| int-v1 | cem-discrete |") == 2 + 1  # finalists, TD values
 
 
 def test_every_space_holds_valid_settings() -> None:
@@ -248,6 +287,20 @@ def test_every_space_holds_valid_settings() -> None:
         for key, values in space.items():
             for value in values:
                 build(find_method(method).config, {key: value})
+
+
+def test_an_ablation_changes_one_thing_and_measures_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {k: ablation.CHANGES[k] for k in ("as it is", "`n_step=1`")}
+    for what, change in ablation.CHANGES.items():
+        cell = ablation.changed("int-v1", what, 0, 300)
+        build(find_method(cell["method"]).config, cell["settings"])
+        assert (cell["view"] == "paper") == ("view" in change)
+    monkeypatch.setattr(ablation, "CHANGES", kept)
+    report = ablation.report(Request(1, 0), SMALL, workers=1)
+    plain, one_step = report.data["rows"][2:]
+    assert plain["relative_rmse"] == one_step["relative_rmse"]  # v does not steer π_E
+    assert plain["value"] != one_step["value"]
+    assert report.text.count("| int-v1 |") == 2
 
 
 # -- figures -----------------------------------------------------------------------------------
@@ -296,7 +349,7 @@ def test_multimodal_targets_are_densities(request_: Request) -> None:
     report = multimodal.report(Request(1, 0, request_.out), 1_200, 2, updates=2)
     cell = (2 * multimodal.EDGE / (multimodal.GRID - 1)) ** 2
     for row in report.data["rows"]:
-        for name in ("nominal", "target", "flow"):
+        for name in ("nominal", "target", "flow", "spline"):
             mass = float(np.sum(row[name])) * cell
             assert 0.9 < mass < 1.01, name
         assert len(row["samples"]) == multimodal.SAMPLES
@@ -363,3 +416,8 @@ def test_everything_of_the_paper_is_there() -> None:
         "table1", "table2",
     } <= set(experiments("reproduce"))  # fmt: skip
     assert "search" in experiments("bench")
+
+
+def test_the_help_of_reproduce_names_all_that_it_can_show() -> None:
+    said = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"}).output
+    assert all(name in said for name in experiments("reproduce"))

@@ -145,7 +145,13 @@ def truth(
 
 @app.command()
 def reproduce(
-    what: Annotated[str, typer.Argument(help="table1: the paper's Table I.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="table1, table2, curves, evolution, multimodal, modes, convergence, environments, "
+            "or all of them."
+        ),
+    ],
     seeds: Seeds = None,
     tuning: Tuning = False,
     out: Out = None,
@@ -153,7 +159,8 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the paper, published beside ours.
 
-    Example: apeval reproduce table1 --seeds 30 --out runs/table1
+    Examples: apeval reproduce table1 --seeds 30 --out runs/table1 ·
+    apeval reproduce all --out runs/all
     """
     from apeval.cli.experimenting import run_experiment
 

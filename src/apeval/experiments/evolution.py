@@ -10,7 +10,7 @@ import numpy as np
 from apeval.environments import make
 from apeval.experiments.cells import Cell, run_cells
 from apeval.experiments.registry import Report, Request, experiment
-from apeval.experiments.study import ENTRIES, STEPS, cell, settings
+from apeval.experiments.study import ENTRIES, STEPS, cell, code, settings
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Adversary, Situation
@@ -20,6 +20,7 @@ EPISODES = 4_000
 GRID, EDGE = 51, 3.5
 """Points per axis and half-width of the density pictures, in units of a_E."""
 _NEEDED = 0.8  # of the seeds
+_FILES = ("experiments/evolution.py", "experiments/exact.py")
 _AT = (0.0, 0.2, 0.5, 1.0)
 """t_0 < t_p < t_q < t_c, as shares of the learning steps; t_0 is the start."""
 
@@ -36,7 +37,7 @@ def report(request: Request, steps: int, episodes: int = EPISODES) -> Report:
         cell(PROBLEM, LABEL, seed, steps) | {"measured_episodes": episodes}
         for seed in request.all_seeds
     ]
-    rows = run_cells("evolution", behaviour, cells, request)
+    rows = run_cells("evolution", behaviour, cells, request, None, **code(*_FILES))
     data: dict[str, Any] = {
         "seeds": [request.all_seeds[0], request.all_seeds[-1]],
         "settings": settings(PROBLEM, ENTRIES[LABEL]),

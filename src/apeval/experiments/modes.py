@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from apeval.environments import make
 from apeval.experiments.cells import Cell, run_cells
 from apeval.experiments.registry import Report, Request, experiment
-from apeval.experiments.study import STEPS, cell, truth_of
+from apeval.experiments.study import STEPS, cell, code, truth_of
 from apeval.learn.method import find_method
 from apeval.problem.draws import make_key
 from apeval.problem.settings import build
@@ -23,6 +23,7 @@ PROBLEMS = ("int-v0", "int-v1")
 LABELS = ("cem-discrete", "ape-discrete", "ape-scalable repaired")
 EPISODES, CLUSTERS = 2_000, 8
 _EXACT_SEED = 777
+_FILES = ("experiments/modes.py", "experiments/exact.py")
 
 
 @experiment("reproduce", "modes", "whether CEM covers only some failure modes", seeds=5)
@@ -31,7 +32,7 @@ def modes(request: Request) -> Report:
     return report(request, STEPS, EPISODES)
 
 
-def report(request: Request, steps: dict[str, int], episodes: int, **options: Any) -> Report:
+def report(request: Request, steps: dict[str, int], episodes: int) -> Report:
     """One row per problem and method, over all seeds."""
     cells = [
         cell(problem, label, seed, steps[problem]) | {"exact_episodes": episodes}
@@ -39,7 +40,7 @@ def report(request: Request, steps: dict[str, int], episodes: int, **options: An
         for label in LABELS
         for seed in request.all_seeds
     ]
-    outcomes = run_cells("modes", coverage, cells, request, **options)
+    outcomes = run_cells("modes", coverage, cells, request, None, **code(*_FILES))
     rows = []
     n = request.seeds
     names = [(p, label) for p in PROBLEMS for label in LABELS]

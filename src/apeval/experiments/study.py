@@ -25,6 +25,11 @@ from apeval.run.evaluate import run_frozen_stage
 from apeval.simulate.simulation import Budget
 
 TASK = "table2"
+_RUNS_ARE_MADE_OF = (
+    "problem", "environments", "simulate", "learn", "estimate", "run",
+    "experiments/study.py", "experiments/recording.py",
+)  # fmt: skip
+_NOT_HERE = ("learn/ape", "learn/cem")
 POINTS, WINDOW, SETTLED, LATE = 60, 0.1, 0.05, 0.8
 """Points of a curve; as shares of the budget the window of its sampled rate, how long the frozen
 stage's mean is left out at first, and where "late" begins."""
@@ -37,6 +42,11 @@ UNITS = {"int-v0": 1e-2, "int-v1": 1e-6, "lunarlander": 1e-3}
 
 #: π̂_E on Int-v1: N(1, 2²) in nominal standard deviations. Elsewhere π_E,gt.
 WARM_SCALE, WARM_SHIFT = 2.0, 1.0
+
+
+def code(*files: str) -> dict[str, tuple[str, ...]]:
+    """What kept outcomes depend on, for `run_cells`: a change of other methods reruns nothing."""
+    return {"of": (*_RUNS_ARE_MADE_OF, *files), "without": _NOT_HERE}
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,7 @@ def runs(
     ]
     budget = STEPS | (steps or {})
     cells = [cell(p, label, seed, budget[p]) for p, label, seed in wanted]
-    outcomes = run_cells(TASK, run, cells, request, workers)
+    outcomes = run_cells(TASK, run, cells, request, workers, **code())
     found: dict[str, dict[str, list[dict[str, Any]]]] = {
         p: {label: [] for label in ENTRIES} for p in problems
     }

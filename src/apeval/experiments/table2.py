@@ -83,7 +83,14 @@ def tabulate(
     if "int-v1" in found:
         data["start_rates"] = start_rates(request.first_seed, start_episodes)
     data["checks"] = checks(data)
-    return Report(data, as_text(data), passed=all(c["passed"] for c in data["checks"]))
+    files = {}
+    if request.out is not None:
+        command = f"apeval reproduce table2 --seeds {request.seeds}"
+        for method in sorted({entry.method for entry in ENTRIES.values()}):
+            files[method] = request.out / f"{method}.md"
+            text = f"{by_method(data, method)}\n\nMade by `{command}`.\n"
+            files[method].write_text(text, encoding="utf-8")
+    return Report(data, as_text(data), all(c["passed"] for c in data["checks"]), files)
 
 
 # -- numbers -----------------------------------------------------------------------------------
@@ -231,6 +238,27 @@ def _problem(name: str, p: dict[str, Any]) -> list[str]:
             f"| {row['episodes']:,.0f} | {_count(row['mc_episodes'])} | {row['seconds']:.1f} |"
         )
     return [title, "\n".join(accuracy), "\n".join(sampled)]
+
+
+def by_method(data: dict[str, Any], method: str) -> str:
+    """One method's rows, for its page."""
+    labels = [e.label for e in ENTRIES.values() if e.method == method]
+    lines = [
+        "| problem (unit) | | Bias / Std / MSE, published | TD value | trajectory weights "
+        "| rate, published | late rate |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, p in data["problems"].items():
+        for label in labels:
+            row, published = p["rows"][label], ENTRIES[label].published
+            found = row["all"]
+            lines.append(
+                f"| {name} ({p['unit']:.0e}) | {label}, {found['runs']} seeds "
+                f"| {_triple(PUBLISHED[name][published], 1.0)} "
+                f"| {_errors(found['value'], p['unit'])} | {_errors(found['estimate'], p['unit'])} "
+                f"| {PUBLISHED_RATES[name].get(published, '–')} | {row['late_rate']:.3g} |"
+            )
+    return "\n".join(lines)
 
 
 def _count(episodes: float | None) -> str:

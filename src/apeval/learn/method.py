@@ -7,11 +7,11 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from apeval.errors import unknown
 from apeval.problem.problem import Problem
-from apeval.problem.types import Array, FloatArray
+from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
@@ -38,16 +38,6 @@ class Counted:
     log_q: FloatArray
     """log q(τ) under the batch's own proposal, a mixture taken as one, (n,)."""
     share: float
-
-
-class ValueFunction(Protocol):
-    """A learned v(s, t), known up to a factor until it is anchored."""
-
-    def anchored(self, s_0: Array, estimate: float) -> ValueFunction:
-        """Scaled so that its mean over the initial states is the estimate."""
-
-    def as_json(self) -> dict[str, Any]:
-        """What a reader needs to evaluate it."""
 
 
 class Learner(ABC):
@@ -78,8 +68,9 @@ class Learner(ABC):
         """What was drawn while learning, where the method weighs it."""
         return None
 
-    def value_function(self) -> ValueFunction | None:
-        """v(s, t), where the method learns one that can be asked anywhere."""
+    def value_function(self, estimate: float) -> dict[str, Any] | None:
+        """v(s, t) with v(s0) = estimate, as numbers that a reader can evaluate, where the method
+        learns one."""
         return None
 
     def warnings(self) -> list[str]:

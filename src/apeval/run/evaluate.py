@@ -177,6 +177,7 @@ def _answer(
     return {
         "estimate": numbers.value,
         "value": learner.value(),
+        "value_function": learner.value_function(numbers.value),
         "standard_error": numbers.standard_error,
         "interval": numbers.interval,
         "confidence": numbers.confidence,

@@ -49,6 +49,7 @@ class Result:
     parameters: Mapping[str, Any]
     estimate: float
     value: float | None
+    value_function: Mapping[str, Any] | None
     standard_error: float
     interval: tuple[float, float]
     confidence: float

@@ -91,8 +91,8 @@ def _modes(result: Result) -> Iterable[str]:
 def _basis(result: Result) -> Iterable[str]:
     yield _line(
         "simulated",
-        f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on the "
-        f"{result.final.episodes:,} of the frozen stage with {result.final.failures:,} failures "
+        f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on "
+        f"{result.final.episodes:,} from frozen proposals with {result.final.failures:,} failures "
         f"(effectively {result.final.ess:.0f})",
     )
     if len(result.kinds) > 1:

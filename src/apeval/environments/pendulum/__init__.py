@@ -35,7 +35,7 @@ def discrete_probabilities(std: float = DISCRETE_STD) -> FloatArray:
     """Proportional to the density of N(0, std²) at the five values.
 
     >>> discrete_probabilities().round(4).tolist()
-    [0.0161, 0.3011, 0.3656, 0.3011, 0.0161]
+    [0.0161, 0.301, 0.3659, 0.301, 0.0161]
     """
     density = np.exp(-0.5 * (VALUES / std) ** 2)
     p: FloatArray = density / density.sum()

@@ -27,7 +27,7 @@ def relative_errors(outcomes: Sequence[Outcome], truth: float) -> FloatArray:
 def rmse(errors: FloatArray) -> float:
     """Root of the mean square.
 
-    >>> rmse(np.array([3.0, -4.0])) ** 2
+    >>> round(rmse(np.array([3.0, -4.0])) ** 2, 9)
     12.5
     """
     return float(np.sqrt(np.mean(errors**2)))

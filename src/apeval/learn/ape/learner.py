@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from apeval.learn.ape import pace
@@ -15,10 +17,10 @@ from apeval.learn.ape.relax import Choice, choose
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene, set_scene
 from apeval.learn.ape.tilt import fit_tilt
-from apeval.learn.ape.value import LogValue, fit_value
+from apeval.learn.ape.value import fit_value
 from apeval.learn.method import Counted, Exploration, Learner
 from apeval.problem.problem import Problem
-from apeval.problem.types import BoolArray, FloatArray
+from apeval.problem.types import Array, BoolArray, FloatArray
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
@@ -54,6 +56,7 @@ class ApeLearner(Learner):
         self._predicted: list[float] = []
         self._counted: list[Counted] = []
         self._share = 0.0
+        self._starts: Array = np.zeros((0, 0))
         self._failures: list[Episodes] = []
         self._last_margin: FloatArray = np.zeros(0)
         self._rng = np.random.default_rng(0)
@@ -83,6 +86,7 @@ class ApeLearner(Learner):
         n = pace.pilot_size(simulation, self.problem, self.config)
         pilot = simulation.run(only(Nominal()), n, 0)
         self.scene = set_scene(self.problem, pilot)
+        self._starts = pilot.s[pilot.t == 0]
         discrete = self.problem.nominal.discrete
         itself: Part = Flatter(1.0, 0.0) if discrete else Wider(1.0)
         self.memory.add_fit(Fit((itself,), np.ones(1)))
@@ -231,13 +235,14 @@ class ApeLearner(Learner):
         rows = self.scene.rows(episodes)
         return Exploration(episodes, self.memory.weigh(rows), sum(self.memory.drawn))
 
-    def value_function(self) -> LogValue | None:
-        """log v(s, t) along failures: what of p/q is still to come."""
+    def value_function(self, estimate: float) -> dict[str, Any] | None:
+        """log v(s, t) along failures: what of p/q is still to come, anchored at the estimate."""
         memory = self.memory
-        if memory.rows is None or self._fit is None or not memory.failed.any():
+        if memory.rows is None or self._fit is None or not memory.failed.any() or estimate <= 0.0:
             return None
         failures = memory.rows.take(memory.failed)
-        return fit_value(failures, self._fit, self.scene)
+        value = fit_value(failures, self._fit, self.scene)
+        return value.anchored(self._starts, estimate).as_json()
 
     def warnings(self) -> list[str]:
         if not self._recent:

@@ -7,6 +7,7 @@ it, and a regression of its logarithm on the state gives log v up to a constant.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,18 @@ class LogValue:
         theta = self.theta.copy()
         theta[0] += np.log(estimate) - np.log(np.mean(np.exp(log_v - log_v.max()))) - log_v.max()
         return LogValue(theta, self.scene)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> LogValue:
+        """From a result's `value_function`."""
+        scene = Scene(
+            np.asarray(data["mean"], np.float64),
+            np.asarray(data["scale"], np.float64),
+            np.asarray(data["columns"], np.int64),
+            int(data["times"]),
+            False,
+        )
+        return LogValue(np.asarray(data["theta"], np.float64), scene)
 
     def as_json(self) -> dict[str, Any]:
         """What a reader needs to evaluate it."""
