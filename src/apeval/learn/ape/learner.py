@@ -33,6 +33,7 @@ _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
 _BELIEVED = 10.0  # effective failures from which it is acted on, and batches count
 _DOUBT = 10.0  # effective failures' worth of doubt in a batch that counts
+_FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
 _PATIENCE = 2  # fits without progress
 _FAILURES_KEPT = 2_000
 
@@ -45,6 +46,7 @@ class ApeLearner(Learner):
         self.memory = Memory()
         self.scene = Scene.empty()
         self.level = np.inf
+        self.frequent = False
         self.alpha = 0.0
         self.ess = 0.0
         self.choice: Choice | None = None
@@ -87,6 +89,9 @@ class ApeLearner(Learner):
         pilot = simulation.run(only(Nominal()), n, 0)
         self.scene = set_scene(self.problem, pilot)
         self._starts = pilot.s[pilot.t == 0]
+        if pilot.n >= _PILOT_TELLS and pilot.failed.mean() >= _FREQUENT:
+            self.frequent = True
+            return False
         discrete = self.problem.nominal.discrete
         itself: Part = Flatter(1.0, 0.0) if discrete else Wider(1.0)
         self.memory.add_fit(Fit((itself,), np.ones(1)))
@@ -214,12 +219,12 @@ class ApeLearner(Learner):
 
     def proposal(self) -> Mixture:
         """The last fits, as far from π_E,gt as the predicted variance wants them."""
-        if not self.memory.fits:
+        if self.frequent or not self.memory.fits:
             return only(Nominal())
         if not self._recent:
             return self._mixture({_NOMINAL: 0.5, _LADDER: 0.5})
-        if self.choice is None:
-            return self._mixture(self._shares(0.05))
+        if self.choice is None:  # without any failure, Monte Carlo gives the best upper bound
+            return self._mixture(self._shares(0.05 if self.memory.failed.any() else 0.5))
         if self.choice.monte_carlo:
             return only(Nominal())
         return self._mixture(self._shares(self.choice.nominal))
@@ -245,6 +250,8 @@ class ApeLearner(Learner):
         return value.anchored(self._starts, estimate).as_json()
 
     def warnings(self) -> list[str]:
+        if self.frequent:
+            return []
         if not self._recent:
             return [
                 "exploration found too few failures to learn from, so most episodes were drawn "

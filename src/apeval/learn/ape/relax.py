@@ -17,6 +17,7 @@ from apeval.learn.ape.rows import Rows
 from apeval.problem.types import BoolArray, FloatArray
 
 _ETAS = (0.5, 0.7, 0.85, 1.0)
+_WORTH_LEARNING = 0.8  # of Monte Carlo's variance: less of a gain may be none
 _NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 
 
@@ -46,16 +47,17 @@ def choose(
     """The best of the grid for failures `rows` with weights that sum to v̂; `in_first` says which
     half an episode belongs to, `ladder` holds the exploration's log q/p."""
     v = float(weight.sum())
-    best = Choice(1.0, 1.0, (1.0 - v) / v)
+    monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v))
+    best = Choice(1.0, 1.0, _WORTH_LEARNING * monte_carlo.variance)
     explored = defensive * np.exp(ladder)
     for eta in _ETAS:
         learned = _unseen(halves, eta, in_first, rows)
         for nominal in _NOMINAL:
             q = nominal + explored + (1.0 - nominal - defensive) * learned
-            variance = float((weight / q).sum()) / v**2 - 1.0
+            variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
             if variance < best.variance:
                 best = Choice(eta, nominal, variance)
-    return best
+    return monte_carlo if best.monte_carlo else best
 
 
 def _unseen(halves: tuple[Fit, Fit], eta: float, in_first: BoolArray, rows: Rows) -> FloatArray:
