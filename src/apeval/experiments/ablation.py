@@ -24,7 +24,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`value_space=raw`, `n_step=1`": {"value_space": "raw", "n_step": 1},
     "`representatives=early-stop`": {"representatives": "early-stop"},
     "`value=network`": {"value": "network"},
-    "`value=network`, `value_space=raw`": {"value": "network", "value_space": "raw"},
     "`uncertainty=yes`": {"uncertainty": True},
     "`policy_update=reverse-kl`": {"policy_update": "reverse-kl"},
     "`policy_update=reverse-kl`, `target_density=current`": {

@@ -73,7 +73,8 @@ def coverage(cell: Cell) -> dict[str, Any]:
     true = walk(problem, decide_exactly(exact_adversary(cell["problem"])), n, _EXACT_SEED)
     mass = np.where(true.failed, true.weights(), 0.0)
     mass /= mass.sum()
-    log_w = true.log_nominal() - true.log_density(learned)
+    log_w = np.full(n, -np.inf)  # also of what never happens: neither law has it
+    np.subtract(true.log_nominal(), true.log_density(learned), out=log_w, where=mass > 0.0)
     sampled = walk(problem, decide_by(learned, problem.nominal.dim), n, cell["seed"])
     rate = float(sampled.failed.mean())
     paths, own = (np.concatenate(w.a_E, axis=1)[w.failed] for w in (true, sampled))

@@ -87,10 +87,14 @@ def report(request: Request, steps: int, gradient_steps: int, updates: int = UPD
 
 
 def clearest(updates: list[list[Update]]) -> Update:
-    """The condition whose bump is most nearly as high, in the plane shown, as a standard normal:
-    β/(2πσ²) against 1/(2π)."""
-    some = (u for update in updates for u in update)
-    return min(some, key=lambda u: abs(np.log(max(u.beta, 1e-9) / SIGMA**2)))
+    """The condition whose bump stands out most, in the plane shown, as a second mode: far from the
+    middle, and neither much lower nor much higher than a standard normal, β/(2πσ²) to 1/(2π)."""
+
+    def score(u: Update) -> float:
+        height = max(u.beta, 1e-9) / SIGMA**2
+        return float(min(height, 1.0 / height) * u.target.center[0, :2].norm())
+
+    return max((u for update in updates for u in update), key=score)
 
 
 def spline(update: Update, gradient_steps: int, rng: np.random.Generator) -> Flow:
