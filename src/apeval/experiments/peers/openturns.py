@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
-
-import openturns as ot
 
 from apeval.errors import unknown
 from apeval.experiments.peers import PEERS, PeerResult
@@ -24,6 +23,7 @@ def run(peer: str, problem: Problem, episodes: int, seed: int) -> PeerResult:
     """
     if peer not in PEERS:
         raise unknown("peer", peer, PEERS)
+    ot = _openturns()
     ot.Log.Show(ot.Log.NONE)
     ot.TBB.Disable()
     g = LimitState(problem)
@@ -56,6 +56,7 @@ def _once(peer: str, g: LimitState, size: int, seed: int, most: int) -> PeerResu
             raise _TooLongError
         return g(u)[:, None]
 
+    ot = _openturns()
     ot.RandomGenerator.SetSeed(seed)
     function = ot.PythonFunction(g.dim, 1, func_sample=margins)
     inputs = ot.RandomVector(ot.Normal(g.dim))
@@ -77,7 +78,13 @@ def _once(peer: str, g: LimitState, size: int, seed: int, most: int) -> PeerResu
     return PeerResult(p, interval, g.episodes, g.failures / max(g.episodes, 1))
 
 
+def _openturns() -> Any:
+    """Imported when a peer runs: the extra `peers` need not be installed."""
+    return importlib.import_module("openturns")
+
+
 def _algorithm(peer: str, event: Any) -> Any:
+    ot = _openturns()
     if peer == "ot-subset":
         return ot.SubsetSampling(event)
     if peer == "ot-nais":
