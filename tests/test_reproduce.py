@@ -353,6 +353,8 @@ def test_multimodal_targets_are_densities(request_: Request) -> None:
             mass = float(np.sum(row[name])) * cell
             assert 0.9 < mass < 1.01, name
         assert len(row["samples"]) == multimodal.SAMPLES
+    assert len(report.data["approach"]) >= len(report.data["rows"])
+    assert all(0.0 <= a[k] <= 1.0 for a in report.data["approach"] for k in ("before", "after"))
     assert report.files["figure"].exists()
 
 

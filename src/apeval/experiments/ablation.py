@@ -24,6 +24,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`value_space=raw`, `n_step=1`": {"value_space": "raw", "n_step": 1},
     "`representatives=early-stop`": {"representatives": "early-stop"},
     "`value=network`": {"value": "network"},
+    "`value=network`, `n_step=1`": {"value": "network", "n_step": 1},
+    "`value=network`, `n_step=1`": {"value": "network", "n_step": 1},
     "`uncertainty=yes`": {"uncertainty": True},
     "`policy_update=reverse-kl`": {"policy_update": "reverse-kl"},
     "`policy_update=reverse-kl`, `target_density=current`": {
@@ -80,8 +82,8 @@ def as_text(data: dict[str, Any]) -> str:
     """The table."""
     lines = [
         "| problem | changed | TD value / v\\*: median (least … most) | relative RMSE of the "
-        "trajectory-weight estimate | late rate |",
-        "|---|---|---|---|---|",
+        "trajectory-weight estimate | late rate | s per run |",
+        "|---|---|---|---|---|---|",
     ]
     for r in data["rows"]:
         value = "none"
@@ -90,7 +92,7 @@ def as_text(data: dict[str, Any]) -> str:
             value = f"{middle} ({low} … {high})"
         lines.append(
             f"| {r['problem']} | {r['change']} | {value} | {r['relative_rmse']:.2g} "
-            f"| {r['late_rate']:.2f} |"
+            f"| {r['late_rate']:.2f} | {r['seconds']:.0f} |"
         )
     first, last = data["seeds"]
     lines.append(

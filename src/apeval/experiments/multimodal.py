@@ -4,6 +4,9 @@ spline flow after the same training."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +35,10 @@ hundredths after the first update: bumps too light to be seen."""
 GRID, DEPTH, EDGE, SAMPLES = 51, 31, 3.5, 400
 """Points per axis shown and along the one integrated out, half-width in nominal standard
 deviations, and samples shown."""
+
+
+WEIGHTS = (0.1, 1.0)
+"""β that divide light bumps from heavier ones."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ def report(request: Request, steps: int, gradient_steps: int, updates: int = UPD
         "samples": M,
         "alpha_pi": ALPHA_PI,
         "updates": len(made),
+        "approach": [approach(u) for update in made for u in update],
         "axes": "whitened a_E, components 1 and 2; component 3 integrated out",
         "edge": EDGE,
         "rows": [
@@ -183,42 +191,58 @@ def panels(update: Update, splines: Flow, rng: np.random.Generator) -> dict[str,
     import torch
 
     one = update.target
-    axis = np.linspace(-EDGE, EDGE, GRID)
-    third = np.linspace(-EDGE - 1.0, EDGE + 1.0, DEPTH)
-    x, y, w = np.meshgrid(axis, axis, third, indexing="xy")
-    z = torch.from_numpy(np.stack([x, y, w], axis=-1).reshape(-1, 3))
-    c = one.c.repeat(len(z), 1)
+    found = {
+        "nominal": in_plane(lambda z: torch.from_numpy(log_standard_normal(z.numpy()))),
+        "target": in_plane(one.log_prob),
+        "flow": in_plane(at(update.after, one)),
+        "spline": in_plane(at(splines, one)),
+    }
     eps = torch.from_numpy(rng.standard_normal((SAMPLES, 3)))
     with torch.no_grad():
-        logs = {
-            "nominal": torch.from_numpy(log_standard_normal(z.numpy())),
-            "target": one.log_prob(z),
-            "flow": update.after.log_prob(c, z),
-            "spline": splines.log_prob(c, z),
-        }
         drawn = update.after.generate(one.c.repeat(SAMPLES, 1), eps).numpy()
-    width = float(third[1] - third[0])
-    found = {
-        name: np.exp(log_p.numpy()).reshape(GRID, GRID, DEPTH).sum(axis=2) * width
-        for name, log_p in logs.items()
-    }
-    cell_ = float((axis[1] - axis[0]) ** 2)
     return {
         "update": update.number,
         "steps": update.steps,
         "decision": update.row + 1,
         "beta": update.beta,
-        "distance_before": _distance(found["nominal"], found["target"], cell_),
-        "distance_after": _distance(found["flow"], found["target"], cell_),
-        "distance_spline": _distance(found["spline"], found["target"], cell_),
+        "distance_before": _distance(found["nominal"], found["target"]),
+        "distance_after": _distance(found["flow"], found["target"]),
+        "distance_spline": _distance(found["spline"], found["target"]),
         **found,
         "samples": drawn[:, :2],
     }
 
 
-def _distance(p: FloatArray, q: FloatArray, cell_: float) -> float:
+def approach(update: Update) -> dict[str, float]:
+    """How far the flow was from its target before the update, and after."""
+    one = update.target
+    target = in_plane(one.log_prob)
+    before, after = (_distance(in_plane(at(f, one)), target) for f in (one.flow, update.after))
+    return {"beta": update.beta, "before": before, "after": after}
+
+
+def at(flow: Flow, one: Target) -> Callable[[Any], Any]:
+    """log π_E,θ at the condition of a target."""
+    return lambda z: flow.log_prob(one.c.repeat(len(z), 1), z)
+
+
+def in_plane(log_density: Callable[[Any], Any]) -> FloatArray:
+    """A density of three components, the last integrated out, on the grid of the figure."""
+    import torch
+
+    axis = np.linspace(-EDGE, EDGE, GRID)
+    third = np.linspace(-EDGE - 1.0, EDGE + 1.0, DEPTH)
+    x, y, w = np.meshgrid(axis, axis, third, indexing="xy")
+    z = torch.from_numpy(np.stack([x, y, w], axis=-1).reshape(-1, 3))
+    with torch.no_grad():
+        p = np.exp(log_density(z).numpy()).reshape(GRID, GRID, DEPTH)
+    shown: FloatArray = p.sum(axis=2) * float(third[1] - third[0])
+    return shown
+
+
+def _distance(p: FloatArray, q: FloatArray) -> float:
     """Total variation distance on the grid."""
-    return float(0.5 * np.abs(p - q).sum() * cell_)
+    return float(0.5 * np.abs(p - q).sum() * (2.0 * EDGE / (GRID - 1)) ** 2)
 
 
 def picture(rows: list[dict[str, Any]], path: Path) -> Path:
@@ -262,6 +286,19 @@ def as_text(data: dict[str, Any]) -> str:
             f"| {r['beta']:.3g} | {r['distance_before']:.2f} | {r['distance_after']:.2f} "
             f"| {r['distance_spline']:.2f} |"
         )
+    lines += [
+        "",
+        "| bumps of all updates and decisions | number | distance of the flow to its target before "
+        "the update, mean | after it |",
+        "|---|---|---|---|",
+    ]
+    for low, high in itertools.pairwise((-1.0, *WEIGHTS, math.inf)):
+        some = [a for a in data["approach"] if low < a["beta"] <= high]
+        if some:
+            before, after = (float(np.mean([a[k] for a in some])) for k in ("before", "after"))
+            upper = "" if high == math.inf else f" ≤ {high:g}"
+            what = f"β{upper}" if low < 0.0 else f"{low:g} < β{upper}"
+            lines.append(f"| {what} | {len(some)} | {before:.2f} | {after:.2f} |")
     lines.append(
         f"\n`ape-scalable`, printed, on Int-v0, seed {data['seed']}, with "
         f"{data['gradient_steps']} gradient steps per update, σ = {data['sigma']:g}, "
