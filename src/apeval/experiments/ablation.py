@@ -25,7 +25,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`representatives=early-stop`": {"representatives": "early-stop"},
     "`value=network`": {"value": "network"},
     "`value=network`, `n_step=1`": {"value": "network", "n_step": 1},
-    "`value=network`, `n_step=1`": {"value": "network", "n_step": 1},
     "`uncertainty=yes`": {"uncertainty": True},
     "`policy_update=reverse-kl`": {"policy_update": "reverse-kl"},
     "`policy_update=reverse-kl`, `target_density=current`": {
