@@ -24,8 +24,9 @@ from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene
 from apeval.learn.ape.tilt import fit_tilt
 from apeval.learn.ape.value import LogValue
+from apeval.learn.method import Counted
 from apeval.problem.draws import Draws, make_key
-from apeval.run.evaluate import evaluate
+from apeval.run.evaluate import evaluate, run_frozen_stage
 from apeval.simulate.adversary import Nominal, mixture
 from apeval.simulate.simulation import Budget, Simulation
 
@@ -157,6 +158,24 @@ def test_combined_stages_estimate_the_weighted_mean() -> None:
     assert lo < norm.sf(2.0) < hi
     q = logsumexp(both.log_q[:400] + np.log(both.counts / both.n), axis=1)
     assert np.isfinite(q).all()
+
+
+def test_a_counted_batch_is_weighed_by_the_shares_that_its_parts_really_had() -> None:
+    """Of 4 episodes with shares .93 and .07 none belongs to the second part: its density must not
+    enter the weights, or their mean is not v."""
+    problem = apeval.make("gaussian-sum", beta=1.0, steps=2).blind()
+    scene = Scene(np.zeros(1), np.ones(1), np.zeros(1, np.int64), 2, False)
+    narrow, wide = Player(Wider(1.2), scene), Player(Wider(3.0), scene)
+    proposal = mixture([narrow, wide], [0.93, 0.07])
+    simulation = Simulation(problem, make_key(1), Budget(episodes=10))
+    batch = simulation.run(proposal, 4, 0)
+    assert set(batch.component) == {0}
+    final = mixture([Nominal()], [1.0])
+    counted = [Counted(batch, proposal, 0.25)]
+    whole = run_frozen_stage(final, simulation, 0.95, counted=counted).sample
+    exact = np.exp(batch.log_density(Nominal()) - batch.log_density(narrow))
+    assert whole.weights[:4] == pytest.approx(0.25 * whole.n / 4 * exact)
+    assert whole.weights[4:] == pytest.approx(0.75 * whole.n / (whole.n - 4))
 
 
 def test_counting_learning_batches_is_unbiased() -> None:

@@ -35,8 +35,7 @@ class Counted:
     estimate with a share set before it was drawn."""
 
     episodes: Episodes
-    log_q: FloatArray
-    """log q(τ) under the batch's own proposal, a mixture taken as one, (n,)."""
+    proposal: Mixture
     share: float
 
 

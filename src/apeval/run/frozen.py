@@ -4,7 +4,7 @@ learning that count beside them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,17 +70,11 @@ class _Earlier:
 
 
 def _as_one(counted: Counted) -> Sample:
-    """A batch as a sample from its mixture, taken as one component."""
-    batch = counted.episodes
-    return Sample(
-        component=np.zeros(batch.n, np.int64),
-        log_p=batch.log_density(Nominal()),
-        log_q=counted.log_q[:, None],
-        kind=batch.kind,
-        unresolved=batch.unresolved,
-        length=batch.length,
-        margin=batch.margin,
-    )
+    """A batch as a sample from its mixture, taken as one component with the shares that the
+    components really had: a batch is too small to be a stratum for each of them."""
+    sample = reduce(counted.episodes, counted.proposal)
+    together = sample.log_p - sample.log_weights
+    return replace(sample, component=np.zeros(sample.n, np.int64), log_q=together[:, None])
 
 
 @dataclass

@@ -57,7 +57,6 @@ class ApeLearner(Learner):
         self._fit: Fit | None = None
         self._predicted: list[float] = []
         self._counted: list[Counted] = []
-        self._share = 0.0
         self._starts: Array = np.zeros((0, 0))
         self._failures: list[Episodes] = []
         self._last_margin: FloatArray = np.zeros(0)
@@ -73,8 +72,12 @@ class ApeLearner(Learner):
             n = pace.batch_size(simulation)
             explored = n >= 2
             if explored:
-                self._share = self._credit(n, simulation.affordable() - n)
-                self._remember(simulation.run(self._mixture(self._next), n, 0), self._next)
+                share = self._credit(n, simulation.affordable() - n)
+                proposal = self._mixture(self._next)
+                batch = simulation.run(proposal, n, 0)
+                if share > 0.0:
+                    self._counted.append(Counted(batch, proposal, share))
+                self._remember(batch, self._next)
         if not explored:
             return False
         self._learn()
@@ -109,11 +112,8 @@ class ApeLearner(Learner):
         return True
 
     def _remember(self, batch: Episodes, proposal: dict[int, float]) -> None:
-        ratio = self.memory.add(self.scene.rows(batch), batch.failed, batch.margin, proposal)
+        self.memory.add(self.scene.rows(batch), batch.failed, batch.margin, proposal)
         self._last_margin = batch.margin
-        if self._share > 0.0:
-            log_q = batch.log_density(Nominal()) + ratio
-            self._counted.append(Counted(batch, log_q, self._share))
         if batch.failed.any():
             self._failures.append(batch.take(batch.failed))
 

@@ -40,8 +40,8 @@ class Memory:
 
     def add(
         self, rows: Rows, failed: BoolArray, margin: FloatArray, proposal: dict[int, float]
-    ) -> FloatArray:
-        """Remember a batch; returns log q/p of its episodes under its own proposal."""
+    ) -> None:
+        """Remember a batch."""
         new = [fit.log_ratio(rows) for fit in self.fits]
         self.ratios = [np.concatenate(pair) for pair in zip(self.ratios, new, strict=True)]
         self.rows = rows if self.rows is None else join(self.rows, rows)
@@ -51,7 +51,6 @@ class Memory:
         self.proposals.append(proposal)
         self.sizes.append(rows.n)
         self.drawn.append(rows.n)
-        return _mix([new[k] for k in proposal], list(proposal.values()))
 
     def log_weights(self) -> FloatArray:
         """log p/q̄, q̄ the mixture of the proposals in the proportion of their episodes."""

@@ -13,7 +13,7 @@ from apeval.learn.ape.scene import Scene, decisions
 from apeval.learn.whitened import to_action, to_z
 from apeval.problem.laws import CategoricalLaw, Law, pick
 from apeval.problem.types import Array, FloatArray, IntArray
-from apeval.simulate.adversary import Adversary, Situation
+from apeval.simulate.adversary import Adversary, Nominal, Situation
 from apeval.simulate.episodes import Episodes
 
 
@@ -94,10 +94,7 @@ class Player(Adversary):
         return now.law.log_prob(a_E) + self.part.row_ratio(alone)
 
     def log_density(self, episodes: Episodes) -> FloatArray:
-        total = episodes.sum_rows(episodes.law.log_prob(episodes.a_E))
-        if episodes.law_0 is not None:
-            total += episodes.law_0.log_prob(episodes.a_0)
-        return total + self.part.log_ratio(self.scene.rows(episodes))
+        return Nominal().log_density(episodes) + self.part.log_ratio(self.scene.rows(episodes))
 
     def sample_initial(self, law: Law, u: FloatArray) -> Array:
         if not self.scene.learns_start or isinstance(law, CategoricalLaw):
