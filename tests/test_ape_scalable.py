@@ -19,7 +19,7 @@ from apeval.learn.ape_scalable.config import ApeScalableConfig
 from apeval.learn.ape_scalable.context import fitted, plain
 from apeval.learn.ape_scalable.gp import GaussianProcess
 from apeval.learn.ape_scalable.representatives import average, choose
-from apeval.learn.ape_scalable.whiten import log_density, log_standard_normal, to_action, to_z
+from apeval.learn.whitened import log_density, log_phi, to_action, to_z
 from apeval.problem.draws import make_key
 from apeval.problem.laws import Law, Normal, TruncatedNormal
 from apeval.simulate.adversary import Nominal, Situation, only
@@ -161,7 +161,7 @@ def test_whitening_is_a_bijection_and_makes_the_nominal_standard(name: str) -> N
     for j in range(2):
         assert kstest(white[:, j], "norm").pvalue > 1e-4
     np.testing.assert_allclose(
-        log_density(law, a, white, log_standard_normal(white)), law.log_prob(a), rtol=1e-12
+        log_density(law, a, white, log_phi(white)), law.log_prob(a), rtol=1e-12
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.experiments.registry import Report, Request, experiment
-from apeval.learn.ape_scalable.whiten import log_standard_normal
+from apeval.learn.whitened import log_phi
 from apeval.problem.types import FloatArray
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def aim(learner: ScalableLearner, batch: Episodes, rows: slice) -> Target:
     import torch
 
     from apeval.learn.ape_scalable import targets
-    from apeval.learn.ape_scalable.whiten import to_z
+    from apeval.learn.whitened import to_z
 
     config, now = learner.config, batch.situation.take(rows)
     z = to_z(now.law, batch.a_E[rows])
@@ -192,7 +192,7 @@ def panels(update: Update, splines: Flow, rng: np.random.Generator) -> dict[str,
 
     one = update.target
     found = {
-        "nominal": in_plane(lambda z: torch.from_numpy(log_standard_normal(z.numpy()))),
+        "nominal": in_plane(lambda z: torch.from_numpy(log_phi(z.numpy()))),
         "target": in_plane(one.log_prob),
         "flow": in_plane(at(update.after, one)),
         "spline": in_plane(at(splines, one)),

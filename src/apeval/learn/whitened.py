@@ -16,6 +16,7 @@ from apeval.problem.laws import TruncatedNormalLaw as BoxLaw
 from apeval.problem.types import Array, FloatArray
 
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
+_THIN = 1e-5  # a slice over which the density is constant, and a difference of CDFs is rounding
 
 
 def can_whiten(disturbance: Disturbance | None) -> bool:
@@ -78,10 +79,21 @@ def _boxed(law: Law) -> BoxLaw:
     return law
 
 
+def log_density(law: Law, a: Array, z: FloatArray, log_q: FloatArray) -> FloatArray:
+    """log q(a) of a density over z: the Jacobian dz/da is π_E,gt(a) / N(z; 0, I)."""
+    density: FloatArray = log_q + law.log_prob(a) - log_phi(z)
+    return density
+
+
 def _log_mass(low: FloatArray, high: FloatArray) -> FloatArray:
-    """log(Φ(high) − Φ(low)), from the tail in which the interval lies."""
+    """log(Φ(high) − Φ(low)), from the tail in which the interval lies, and for slices as thin as
+    rounding."""
     mirror = low > 0.0
     lo, hi = np.where(mirror, -high, low), np.where(mirror, -low, high)
     upper = log_ndtr(hi)
-    log_p: FloatArray = upper + np.log(-np.expm1(np.minimum(log_ndtr(lo) - upper, -1e-300)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # an open side is infinite
+        wide = upper + np.log(-np.expm1(np.minimum(log_ndtr(lo) - upper, 0.0)))
+        width, middle = hi - lo, 0.5 * (hi + lo)
+        thin = -0.5 * middle * middle - _LOG_SQRT_2PI + np.log(width)
+        log_p: FloatArray = np.where(width * (1.0 + np.abs(middle)) < _THIN, thin, wide)
     return log_p

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from apeval.learn.ape_scalable.whiten import to_z
+from apeval.learn.whitened import to_z
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Situation
 from apeval.simulate.episodes import Episodes

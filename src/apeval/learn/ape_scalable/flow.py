@@ -12,9 +12,9 @@ import zuko
 from scipy.special import ndtri
 
 from apeval.learn.ape_scalable.context import Context
-from apeval.learn.ape_scalable.whiten import (
+from apeval.learn.whitened import (
     log_density,
-    log_standard_normal,
+    log_phi,
     to_action,
     to_z,
 )
@@ -133,5 +133,5 @@ class WarmStart(Adversary):
 
     def log_prob(self, now: Situation, a_E: Array) -> FloatArray:
         z = to_z(now.law, a_E)
-        log_q_z = log_standard_normal((z - self.shift) / self.scale)
+        log_q_z = log_phi((z - self.shift) / self.scale)
         return log_density(now.law, a_E, z, log_q_z - float(np.log(self.scale).sum()))

@@ -30,8 +30,8 @@ from apeval.learn.ape_scalable.updates import (
     reverse_kl,
 )
 from apeval.learn.ape_scalable.value import Value
-from apeval.learn.ape_scalable.whiten import log_standard_normal, to_z
 from apeval.learn.method import Learner
+from apeval.learn.whitened import log_phi, to_z
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
@@ -261,7 +261,7 @@ class ScalableLearner(Learner):
         old = self.flow.frozen()
         with torch.no_grad():
             density = np.exp(old.log_prob(c, torch.from_numpy(z)).numpy())
-        nominal = np.exp(log_standard_normal(z))
+        nominal = np.exp(log_phi(z))
         v = self.v(self.context.state(now.s, now.t), now.t)
         v_next = np.append(v[1:], 0.0)
         r_hat = dense_rewards(now.t, np.full(len(z), len(z)), config.gamma_r)
