@@ -28,7 +28,8 @@ $(STAMP): pyproject.toml constraints.txt src/apeval/version.py
 
 demo: $(STAMP) ## estimate a rare failure probability, from nothing to the result
 	$(BIN)/apeval run int-v1 --steps 3000 --seed 1 --out runs/demo
-	@echo "The same as data: runs/demo/result.json"
+	@$(BIN)/apeval report runs/demo --out runs/demo/report.html
+	@echo "Open runs/demo/report.html in a browser; the same as data: runs/demo/result.json"
 
 test: lint ## run every check: ruff, mypy, import contract, tests and doctests
 	$(BIN)/pytest -n 2

@@ -15,6 +15,19 @@ from typing import TYPE_CHECKING, Any
 from apeval.version import __version__
 
 if TYPE_CHECKING:
+    from apeval.adapt.events import BlankSensor as BlankSensor
+    from apeval.adapt.events import DropAction as DropAction
+    from apeval.adapt.events import Event as Event
+    from apeval.adapt.from_env import from_env as from_env
+    from apeval.adapt.noises import ActionNoise as ActionNoise
+    from apeval.adapt.noises import CustomNoise as CustomNoise
+    from apeval.adapt.noises import ObservationNoise as ObservationNoise
+    from apeval.adapt.noises import ParameterNoise as ParameterNoise
+    from apeval.adapt.noises import StartNoise as StartNoise
+    from apeval.adapt.policies import DiscretePolicy as DiscretePolicy
+    from apeval.adapt.policies import GaussianPolicy as GaussianPolicy
+    from apeval.adapt.sb3 import load_sb3 as load_sb3
+    from apeval.adapt.sb3 import sb3_stochastic as sb3_stochastic
     from apeval.environments import make as make
     from apeval.errors import ApevalError as ApevalError
     from apeval.problem.agent import Deterministic as Deterministic
@@ -27,28 +40,57 @@ if TYPE_CHECKING:
     from apeval.problem.table import TabularModel as TabularModel
     from apeval.problem.tabular import tabular_problem as tabular_problem
     from apeval.problem.truth import Truth as Truth
+    from apeval.results.folder import Run as Run
+    from apeval.results.folder import load as load
+    from apeval.results.recorder import Recorder as Recorder
     from apeval.run.evaluate import evaluate as evaluate
+    from apeval.run.merging import merge as merge
+    from apeval.run.past import InMemory as InMemory
+    from apeval.run.planning import plan as plan
     from apeval.run.result import Result as Result
+    from apeval.run.versus import compare as compare
+    from apeval.run.whatif import reweight as reweight
     from apeval.simulate.check import check_problem as check_problem
     from apeval.simulate.replay import replay as replay
 
 # Where each public name lives; loaded on first use, so that `import apeval` stays light.
 _HOME = {
+    "ActionNoise": "apeval.adapt.noises",
     "ApevalError": "apeval.errors",
+    "BlankSensor": "apeval.adapt.events",
     "Categorical": "apeval.problem.laws",
+    "CustomNoise": "apeval.adapt.noises",
     "Deterministic": "apeval.problem.agent",
+    "DiscretePolicy": "apeval.adapt.policies",
+    "DropAction": "apeval.adapt.events",
+    "Event": "apeval.adapt.events",
+    "GaussianPolicy": "apeval.adapt.policies",
+    "InMemory": "apeval.run.past",
     "Normal": "apeval.problem.laws",
+    "ObservationNoise": "apeval.adapt.noises",
+    "ParameterNoise": "apeval.adapt.noises",
     "Problem": "apeval.problem.problem",
+    "Recorder": "apeval.results.recorder",
     "Result": "apeval.run.result",
+    "Run": "apeval.results.folder",
+    "StartNoise": "apeval.adapt.noises",
     "Stochastic": "apeval.problem.agent",
     "TabularModel": "apeval.problem.table",
     "TruncatedNormal": "apeval.problem.laws",
     "Truth": "apeval.problem.truth",
     "check_problem": "apeval.simulate.check",
+    "compare": "apeval.run.versus",
     "evaluate": "apeval.run.evaluate",
+    "from_env": "apeval.adapt.from_env",
     "from_gymnasium": "apeval.problem.gym",
+    "load": "apeval.results.folder",
+    "load_sb3": "apeval.adapt.sb3",
     "make": "apeval.environments",
+    "merge": "apeval.run.merging",
+    "plan": "apeval.run.planning",
     "replay": "apeval.simulate.replay",
+    "reweight": "apeval.run.whatif",
+    "sb3_stochastic": "apeval.adapt.sb3",
     "tabular_problem": "apeval.problem.tabular",
 }
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sysconfig
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class ApevalError(Exception):
@@ -32,3 +35,28 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
     return UnknownNameError(f"unknown {kind} '{name}'. {hint}")
+
+
+_OURS = str(Path(__file__).parent)
+_OTHERS = tuple(sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib"))
+
+
+def user_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost line of the user's own code that an exception passed through, after it went
+    through apeval; None where it never left apeval and installed libraries."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [k for k, frame in enumerate(frames) if frame.filename.startswith(_OURS)]
+    inner = frames[ours[0] :] if ours else frames
+    users = [f for f in inner if not f.filename.startswith((_OURS, *_OTHERS, "<frozen"))]
+    return users[-1] if users else None
+
+
+def blame(error: BaseException) -> str:
+    """An exception in one line, with the place in the user's code, or in the library it called."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    frame = user_frame(error)
+    if frame is None:
+        frames = traceback.extract_tb(error.__traceback__)
+        outside = [f for f in frames if not f.filename.startswith(_OURS)]
+        frame = outside[-1] if outside else None
+    return text if frame is None else f"{text} ({Path(frame.filename).name}, line {frame.lineno})"

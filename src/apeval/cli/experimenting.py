@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from apeval.cli.running import print_json
+from apeval.cli.output import print_json
 from apeval.errors import ApevalError
 from apeval.experiments.registry import REPORTING, TUNING, Request, find, store
 from apeval.results.store import prepare

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from apeval.adapt.address import find, full_address, is_address
 from apeval.environments import entries
 from apeval.errors import unknown
 from apeval.learn.method import methods
-from apeval.problem.registry import Entry
+from apeval.problem.problem import Problem
 
 
 def show(name: str | None) -> None:
@@ -28,7 +32,12 @@ def show(name: str | None) -> None:
         console.print(_fields(known[name].config))
     elif name in problems:
         console.print(f"[bold]{name}[/bold]: {problems[name].description}")
-        console.print(_parameters(problems[name]))
+        console.print(_parameters(problems[name].factory))
+    elif is_address(name):
+        found = find(full_address(name))
+        console.print(f"[bold]{full_address(name)}[/bold]: {_about(found)}", highlight=False)
+        if callable(found):
+            console.print(_parameters(found))
     else:
         raise unknown("problem or method", name, [*problems, *known])
 
@@ -49,9 +58,15 @@ def _fields(config: type) -> Table:
     return table
 
 
-def _parameters(entry: Entry) -> Table:
+def _about(found: Any) -> str:
+    """The first line that a user wrote about a problem."""
+    text = found.description if isinstance(found, Problem) else inspect.getdoc(found) or ""
+    return escape(text.partition("\n")[0])
+
+
+def _parameters(factory: Callable[..., Any]) -> Table:
     table = Table("--set", "default", box=None, header_style="bold", pad_edge=False)
-    for parameter in inspect.signature(entry.factory).parameters.values():
+    for parameter in inspect.signature(factory).parameters.values():
         if parameter.name != "name" and parameter.default is not parameter.empty:
             table.add_row(f"problem.{parameter.name}", str(parameter.default))
     return table

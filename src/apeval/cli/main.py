@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from apeval.errors import ApevalError, unknown
+from apeval.errors import ApevalError, blame, unknown, user_frame
 from apeval.version import __version__
 
 app = typer.Typer(
@@ -25,7 +25,21 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
-Problem = Annotated[str, typer.Argument(help="A problem's name; see `apeval list`.")]
+Problem = Annotated[
+    str,
+    typer.Argument(
+        help="A problem's name (see `apeval list`), or your own: file.py:factory, module:factory."
+    ),
+]
+Stored = Annotated[Path, typer.Argument(help="A run folder: what `apeval run … --out` wrote.")]
+OwnProblem = Annotated[
+    str | None,
+    typer.Option(
+        "--problem",
+        help="The code of your own problem, file.py:factory or module:factory; a run folder does "
+        "not bring it along. Problems of apeval need no such option.",
+    ),
+]
 Seeds = Annotated[int | None, typer.Option(help="Repetitions.")]
 Tuning = Annotated[
     bool,
@@ -57,7 +71,7 @@ def list_(
 ) -> None:
     """List problems and methods, one line each; with a name, its settings.
 
-    Examples: apeval list · apeval list ape-tabular · apeval list walk
+    Examples: apeval list · apeval list ape-tabular · apeval list walk · apeval list my_problem.py
     """
     from apeval.cli.listing import show
 
@@ -87,9 +101,20 @@ def run(
     view: Annotated[
         str | None, typer.Option(help="What the method sees of the state, such as paper.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Same seed, same result; 0 by default, the next one with --extend."),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
     settings: Settings = None,
+    extend: Annotated[
+        Path | None,
+        typer.Option(help="A stored run of the problem, which this one makes more precise."),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check/--no-check", help="Look your own problem over first (2 seconds)."),
+    ] = True,
     out: Out = None,
     json: Json = False,
 ) -> None:
@@ -97,7 +122,9 @@ def run(
 
     Examples: apeval run minigrid-s1 --steps 9000 · apeval run walk --steps 20000 --set
     problem.top=25 --json · apeval run minigrid-s1 --method mc --episodes 5000 --out runs/mc ·
-    apeval run int-v1 --target-error 0.1 · apeval run int-v1 --steps 3000 --below 1e-5
+    apeval run int-v1 --target-error 0.1 · apeval run int-v1 --steps 3000 --below 1e-5 ·
+    apeval run my_problem.py:problem --episodes 2000 --set problem.gust=0.05 ·
+    apeval run int-v1 --steps 9000 --extend runs/x --out runs/y
     """
     from apeval.cli.running import run_problem
 
@@ -114,7 +141,225 @@ def run(
         settings or [],
         out,
         json,
+        check,
+        extend,
     )
+
+
+@app.command()
+def new(
+    path: Annotated[Path, typer.Argument(help="The file to write, such as my_problem.py.")],
+    kind: Annotated[
+        str, typer.Option(help="gymnasium (an environment) or numpy (a simulator of your own).")
+    ] = "gymnasium",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a commented problem of your own that runs as it is.
+
+    Examples: apeval new my_problem.py · apeval new my_simulator.py --kind numpy
+    """
+    from apeval.cli.own import new as write_new
+
+    write_new(path, kind, force)
+
+
+@app.command()
+def check(
+    problem: Problem,
+    settings: Settings = None,
+    episodes: Annotated[int, typer.Option(help="Episodes to look at.")] = 200,
+    seconds: Annotated[float, typer.Option(help="Time it may take, about.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same episodes.")] = 0,
+    json: Json = False,
+) -> None:
+    """Look for what would spoil an estimate, and say how to mend it; exit code 1 if there is any.
+
+    Examples: apeval check my_problem.py · apeval check my_problem.py:problem --set
+    problem.gust=0.05 · apeval check lab.cars:merge --seconds 60
+    """
+    from apeval.cli.own import check as check_own
+
+    check_own(problem, settings or [], episodes, seed, seconds, json)
+
+
+@app.command()
+def show(run: Stored, json: Json = False) -> None:
+    """Print a stored run again, as it was printed when it ended.
+
+    Examples: apeval show runs/x · apeval show runs/x --json
+    """
+    from apeval.cli.showing import show_run
+
+    show_run(run, json)
+
+
+@app.command()
+def replay(
+    run: Stored,
+    failure: Annotated[
+        int | None, typer.Option(help="Which recorded failure, from 1 (the default).")
+    ] = None,
+    mode: Annotated[
+        int | None, typer.Option(help="Instead: the most likely failure of this mode, from 1.")
+    ] = None,
+    problem: OwnProblem = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Draw it: an animated GIF, such as crash.gif.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Let a recorded failure happen again, exactly, and print it decision by decision.
+
+    Examples: apeval replay runs/x --failure 3 · apeval replay runs/x --failure 3 --out crash.gif ·
+    apeval replay runs/x --mode 1 --problem my_problem.py:problem
+    """
+    from apeval.cli.replaying import replay_run
+
+    replay_run(run, failure, mode, problem, out, json)
+
+
+@app.command()
+def export(
+    run: Stored,
+    csv: Annotated[Path, typer.Option("--csv", help="Folder for the CSV files.")],
+) -> None:
+    """Write a stored run as CSV: episodes, decisions, the tail curve, failure modes.
+
+    Examples: apeval export runs/x --csv tables
+    """
+    from apeval.cli.exporting import export_run
+
+    export_run(run, csv)
+
+
+@app.command()
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders; several are compared in one report.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
+    problem: OwnProblem = None,
+) -> None:
+    """Write a report to look at: one HTML file that opens offline, with charts and replays.
+
+    Examples: apeval report runs/x --out report.html · apeval report runs/x runs/y --out both.html ·
+    apeval report runs/mine --problem my_problem.py:problem
+    """
+    from apeval.cli.reporting import report_runs
+
+    report_runs(runs, out, problem)
+
+
+@app.command()
+def reweight(
+    run: Stored,
+    nominal: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A change of the nominal disturbance: 'std*1.2', 'std+20%', 'mean+0.1', "
+            "'std[2]=0.6' (component 2), 'probabilities[1]*3'; repeat it for several."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Instead: a setting of the problem (problem.name=value) that changes nothing but "
+            "the nominal; repeat it for several.",
+        ),
+    ] = None,
+    problem: OwnProblem = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Confidence of the interval; by default the run's.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What if the disturbance were wider, or shifted? Answered without simulating.
+
+    The recorded episodes are weighted for the new nominal; where they cannot carry the answer, it
+    is refused with the reason and the command to run instead (exit code 1).
+
+    Examples: apeval reweight runs/x --nominal 'std*1.2' · apeval reweight runs/x --nominal
+    'mean+0.1' --nominal 'std[2]=0.6' · apeval reweight runs/x --set problem.std=0.6 --json
+    """
+    from apeval.cli.reweighting import reweight_run
+
+    reweight_run(run, nominal or [], settings or [], problem, confidence, json)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="A run folder: policy A.")],
+    b: Annotated[Path, typer.Argument(help="A run folder: policy B, on the same problem.")],
+    confidence: Annotated[
+        float | None, typer.Option(help="Confidence of the interval; by default that of run A.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Which of two policies fails more often, and by what factor?
+
+    Examples: apeval compare runs/old runs/new · apeval compare runs/old runs/new --confidence 0.99
+    """
+    from apeval.cli.merging import compare_runs
+
+    compare_runs(a, b, confidence, json)
+
+
+@app.command()
+def merge(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders of one problem, with different seeds.")
+    ],
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Confidence of the interval; by default that of the first run."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="JSON file for the answer.")] = None,
+    json: Json = False,
+) -> None:
+    """One answer from several independent runs of a problem.
+
+    They count by their budgets, which were fixed before they were drawn. To make a run that you
+    have seen more precise, use `apeval run … --extend`, which allows for the second look.
+
+    Examples: apeval merge runs/seed1 runs/seed2 runs/seed3 · apeval merge runs/a runs/b --json
+    """
+    from apeval.cli.merging import merge_runs
+
+    merge_runs(runs, confidence, out, json)
+
+
+@app.command()
+def plan(
+    problem: Problem,
+    target_error: Annotated[
+        float, typer.Option(help="The interval's half-width, relative to the estimate.")
+    ] = 0.1,
+    pilot_steps: Annotated[
+        int | None,
+        typer.Option(help="Decisions of the pilot; by default what the run itself learns with."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="A method's name; by default the best for the problem.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same plan.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """How large a budget, and how much time, does a wanted precision take?
+
+    A pilot run tells, and what plain Monte Carlo would take. Exit code 1 where the pilot saw too
+    few failures to plan from.
+
+    Examples: apeval plan int-v1 --target-error 0.1 · apeval plan my_problem.py:problem
+    --target-error 0.2 --pilot-steps 3000
+    """
+    from apeval.cli.planning import plan_budget
+
+    plan_budget(problem, target_error, pilot_steps, method, seed, confidence, settings or [], json)
 
 
 @app.command()
@@ -209,6 +454,9 @@ def main() -> None:
         typer.echo("apeval: stopped", err=True)
         sys.exit(130)
     except Exception as error:
+        if user_frame(error) is not None:  # the user's own problem raised it
+            typer.echo(f"apeval: your problem raised {blame(error)}: mend it there", err=True)
+            sys.exit(2)
         # a usage error, of click's class or of typer's own copy of it, by version
         if not hasattr(error, "format_message"):
             raise

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json as json_module
+import sys
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from apeval.adapt.address import full_address, is_address
+from apeval.cli.extending import extended_runs, next_seed, show_extended
+from apeval.cli.output import print_json
 from apeval.cli.progress import live_progress
 from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
-from apeval.results.store import prepare, save
+from apeval.results.extension import forget_extension
+from apeval.results.recorder import Recorder
 from apeval.run.evaluate import evaluate
+from apeval.run.past import InMemory
+from apeval.simulate.check.door import require_sound
 
 _DEFAULT_STEPS = 9_000
-_PREFIX = "problem."
+PREFIX = "problem."
 
 
 def run_problem(
@@ -27,19 +33,27 @@ def run_problem(
     episodes: int | None,
     target_error: float | None,
     below: float | None,
-    seed: int,
+    seed: int | None,
     confidence: float,
     assignments: list[str],
     out: Path | None,
     json: bool,
+    check: bool = True,
+    extend: Path | None = None,
 ) -> None:
     """Evaluate, show, and store where asked."""
+    name = full_address(name)
     problem, settings = build_problem(name, assignments)
+    if check and is_address(name):
+        require_sound(problem)
     if view is not None:
         problem = problem.seen_as(view)
     if steps is None and episodes is None and target_error is None:
         steps = _DEFAULT_STEPS
-    folder = None if out is None else prepare(out)
+    earlier = [] if extend is None else extended_runs(extend, problem, seed, out)
+    seed = next_seed(earlier) if seed is None else seed
+    recorder = None if out is None else _recorder(out, name)
+    memory = InMemory(problem) if earlier and recorder is None else None
     with live_progress(quiet=json) as listener:
         result = evaluate(
             problem,
@@ -52,15 +66,29 @@ def run_problem(
             confidence=confidence,
             settings=settings,
             listener=listener,
+            recorder=recorder or memory,
         )
-    if folder is not None:
-        save(result, folder)
+    if earlier:
+        show_extended(earlier, memory, None if recorder is None else recorder.folder, json)
+        return
     if json:
         print_json(result.as_json())
         return
     typer.echo(str(result))
-    if folder is not None:
-        typer.echo(f"  stored in            {folder}")
+    if recorder is not None:
+        typer.echo(f"  stored in            {recorder.folder}")
+
+
+def _recorder(out: Path, address: str) -> Recorder:
+    """Keeps the run in a folder, with where it comes from."""
+    code = Path(address.rpartition(":")[0])
+    own = code.suffix == ".py"
+    forget_extension(out)
+    return Recorder(
+        out,
+        command=["apeval", *sys.argv[1:]],
+        files=[code] if own else [],
+    )
 
 
 def build_problem(name: str, assignments: list[str]) -> tuple[Problem, dict[str, Any]]:
@@ -71,13 +99,8 @@ def build_problem(name: str, assignments: list[str]) -> tuple[Problem, dict[str,
         key, sign, value = text.partition("=")
         if not sign or not key:
             raise ApevalError(f"--set takes name=value; got '{text}'")
-        if key.startswith(_PREFIX):
-            parameters[key.removeprefix(_PREFIX)] = value
+        if key.startswith(PREFIX):
+            parameters[key.removeprefix(PREFIX)] = value
         else:
             settings[key] = value
     return make(name, **parameters), settings
-
-
-def print_json(data: dict[str, Any]) -> None:
-    """One object on stdout."""
-    typer.echo(json_module.dumps(data, allow_nan=False, ensure_ascii=False))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from apeval.cli.running import build_problem, print_json
+from apeval.cli.output import print_json
+from apeval.cli.running import build_problem
 from apeval.errors import ApevalError
 from apeval.experiments.registry import REPORTING
 from apeval.experiments.verify import verify_truth

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import typing
 from typing import Any
 
-from apeval.errors import ApevalError, unknown
+from apeval.adapt.address import build, check_parameters, is_address
+from apeval.errors import unknown
 from apeval.problem.problem import Problem
 from apeval.problem.registry import ENTRIES, Entry
-from apeval.problem.settings import convert
 
 
 def entries() -> dict[str, Entry]:
@@ -22,26 +21,19 @@ def entries() -> dict[str, Entry]:
 
 
 def make(name: str, **parameters: Any) -> Problem:
-    """Build a registered problem; parameters override the defaults of its factory.
+    """Build a problem: a registered one by its name, or your own by its address,
+    ``file.py:factory`` or ``module:factory``. Parameters override the defaults of its factory.
 
     >>> make("walk", p_up=0.4).horizon is None
     True
     """
     known = entries()
     if name not in known:
+        if is_address(name):
+            return build(name, parameters)
         raise unknown("problem", name, known)
     factory = known[name].factory
-    accepted = inspect.signature(factory).parameters
-    for key in parameters:
-        if key not in accepted or key == "name":
-            adjustable = [p for p in accepted if p != "name"]
-            if not adjustable:
-                raise ApevalError(f"problem '{name}' has no parameter to set (got '{key}')")
-            raise unknown(f"parameter of {name}", key, adjustable)
-    hints = typing.get_type_hints(factory)
-    for key, value in parameters.items():
-        if isinstance(value, str) and key in hints:
-            parameters[key] = convert(key, hints[key], value)
-    if "name" in accepted:
-        parameters["name"] = name
-    return factory(**parameters)
+    given = check_parameters(name, factory, parameters, told=("name",))
+    if "name" in inspect.signature(factory).parameters:
+        given["name"] = name
+    return factory(**given)

@@ -102,7 +102,8 @@ def combine(stages: Sequence[tuple[float, Sample]]) -> Sample:
         log_q[:, first : first + sample.log_q.shape[1]] = sample.log_q
         columns.append(log_q)
         components.append(sample.component + first)
-        shares.append(np.full(sample.n, np.log(share)))
+        within = 0.0 if sample.log_share is None else sample.log_share
+        shares.append(np.full(sample.n, np.log(share)) + within)
         first += sample.log_q.shape[1]
     rest = {
         k: np.concatenate([getattr(sample, k) for _, sample in stages])

@@ -33,7 +33,7 @@ class Target:
 
     def confidence(self, wanted: float) -> float:
         """The confidence of every look's interval, so that the last one's has `wanted`."""
-        return 1.0 - (1.0 - wanted) / _SPENT
+        return of_a_look(wanted)
 
     def reached(self, numbers: Estimate) -> bool:
         """Whether the interval is narrow enough."""
@@ -51,6 +51,12 @@ class Target:
     def due(self, failures: int) -> bool:
         """Whether there are enough failures to look at all."""
         return failures >= _FEWEST
+
+
+def of_a_look(wanted: float) -> float:
+    """The confidence of each interval where somebody looks at a few, one after the other, and
+    stops when he likes what he sees, so that the last one's has `wanted`."""
+    return 1.0 - (1.0 - wanted) / _SPENT
 
 
 def half_width(numbers: Estimate) -> float:

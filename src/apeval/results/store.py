@@ -1,14 +1,14 @@
-"""The run folder: plain JSON, nothing that executes when it is loaded."""
+"""Where results go: a folder that can be written to, and what every result leaves there."""
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
-from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.results.files import read_json, write_json
 from apeval.run.result import Result
+
+__all__ = ["CURVE", "RECORDS", "RESULT", "prepare", "read_json", "save", "write_json"]
 
 RESULT, RECORDS, CURVE = "result.json", "failures.json", "curve.json"
 
@@ -32,27 +32,3 @@ def save(result: Result, folder: Path) -> Path:
     write_json(folder / RECORDS, list(result.records))
     write_json(folder / CURVE, list(result.curve))
     return write_json(folder / RESULT, result.as_json())
-
-
-def write_json(path: Path, data: Any) -> Path:
-    """Write a file whole or not at all."""
-    draft = path.with_name(path.name + ".part")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, allow_nan=False, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise ApevalError(f"cannot write {path}: {error.strerror or error}") from None
-    return path
-
-
-def read_json(path: Path) -> Any:
-    """Read a file that `write_json` wrote."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ApevalError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ApevalError(f"cannot read {path}: it is damaged or not JSON ({error})") from None

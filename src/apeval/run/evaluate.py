@@ -26,6 +26,7 @@ from apeval.run.answers import TargetAnswer, answer_below, answer_target, spendi
 from apeval.run.frozen import Frozen, reduce, run_frozen_stage
 from apeval.run.modes import find_modes
 from apeval.run.progress import Listener, tell
+from apeval.run.recorder import Outcome, Recorder
 from apeval.run.result import FinalStage, Kind, Result
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.simulation import Budget, Simulation
@@ -54,13 +55,15 @@ def evaluate(
     confidence: float = 0.95,
     settings: Mapping[str, Any] | None = None,
     listener: Listener | None = None,
+    recorder: Recorder | None = None,
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
     The budget (decisions of nature, or episodes) covers learning and estimating together. With
     `target_error` the run ends as soon as the interval's half-width is at most that part of the
     estimate, and the budget is the most it may take (1,000,000 steps where none is given). With
-    `below` the result says whether the probability is shown to lie below that bound.
+    `below` the result says whether the probability is shown to lie below that bound. A `recorder`
+    (`apeval.Recorder("runs/x")`) keeps every episode, the sample and the result in a run folder.
 
     >>> from apeval.environments import make
     >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
@@ -93,14 +96,15 @@ def evaluate(
     started = time.perf_counter()
     blind = problem.blind()
     budget = Budget(steps, episodes)
-    planned = budget if target is None else _to_learn(budget, blind)
-    simulation = Simulation(blind, make_key(seed), planned)
+    planned = budget if target is None else to_learn(budget, blind)
+    simulation = Simulation(blind, make_key(seed), planned, journal=recorder)
     learner = chosen.start(blind, config)
     _learn(learner, simulation, listener)
+    left = None if target is None else simulation.affordable()
     simulation.budget = budget
     proposal = learner.proposal()
     counted = learner.counted()
-    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target, counted)
+    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target, counted, left)
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     asked = _Asked(target, below, confidence)
     identity: dict[str, Any] = {
@@ -110,10 +114,14 @@ def evaluate(
         "seed": seed,
         "settings": dataclasses.asdict(config),
         "parameters": dict(problem.parameters),
+        "budget": {"episodes": episodes} if steps is None else {"steps": steps},
         "truth": None if problem.truth is None else problem.truth().value,
     }
     answer = _answer(learner, simulation, frozen, explored, asked)
-    return Result(**identity, **answer, seconds=time.perf_counter() - started)
+    result = Result(**identity, **answer, seconds=time.perf_counter() - started)
+    if recorder is not None:
+        recorder.finish(Outcome(result, frozen.sample, frozen.ids, proposal))
+    return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +138,7 @@ class _Asked:
         return self.confidence if self.target is None else self.target.confidence(self.confidence)
 
 
-def _to_learn(budget: Budget, problem: Problem) -> Budget:
+def to_learn(budget: Budget, problem: Problem) -> Budget:
     """How much a run that may end early plans for: learning must not grow with its upper limit."""
     if budget.steps is None:
         return Budget(episodes=min(budget.episodes or 1, _EPISODES_TO_LEARN))

@@ -14,6 +14,7 @@ from apeval.estimate.interval import Estimate, estimate
 from apeval.estimate.sample import Sample, combine, join
 from apeval.estimate.target import Target
 from apeval.learn.method import Counted
+from apeval.problem.types import IntArray
 from apeval.run.failures import FailureLog
 from apeval.run.progress import Listener, tell
 from apeval.simulate.adversary import Mixture, Nominal
@@ -21,6 +22,7 @@ from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
 
 _RECORDS_KEPT = 100
+_NO_LIMIT = 10**12
 _FRESH = 1.05  # growth of the sample after which a watcher gets new numbers
 
 
@@ -31,6 +33,8 @@ class Frozen:
     sample: Sample
     estimate: Estimate
     failures: FailureLog
+    ids: IntArray
+    """Numbers of the sample's episodes, (n,)."""
     looks: int = 0
     """How often a target was checked."""
 
@@ -45,10 +49,12 @@ class _Earlier:
     """Batches of learning that count, each with its share."""
 
     stages: tuple[tuple[float, Sample], ...]
+    planned: int
+    """Frozen episodes beside which these shares were set."""
 
     @staticmethod
-    def of(counted: Sequence[Counted]) -> _Earlier:
-        return _Earlier(tuple((c.share, _as_one(c)) for c in counted))
+    def of(counted: Sequence[Counted], planned: int) -> _Earlier:
+        return _Earlier(tuple((c.share, _as_one(c)) for c in counted), planned)
 
     @property
     def n(self) -> int:
@@ -61,12 +67,16 @@ class _Earlier:
         return [sum(sizes[:k]) for k in range(len(sizes))]
 
     def with_final(self, samples: list[Sample]) -> Sample:
-        """The combined sample; the frozen stage has what is left of 1."""
+        """The combined sample; the frozen stage has what is left of 1. Where a target makes it
+        longer than planned, the shares of the few early batches shrink in proportion: they would
+        else keep their part of the error, and no number of episodes could reach the target."""
         final = join(samples)
         if not self.stages:
             return final
-        rest = 1.0 - sum(share for share, _ in self.stages)
-        return combine([*self.stages, (rest, final)])
+        shrunk = self.planned / final.n if final.n > self.planned else 1.0
+        stages = [(share * shrunk, sample) for share, sample in self.stages]
+        rest = 1.0 - sum(share for share, _ in stages)
+        return combine([*stages, (rest, final)])
 
 
 def _as_one(counted: Counted) -> Sample:
@@ -107,15 +117,18 @@ def run_frozen_stage(
     listener: Listener | None = None,
     target: Target | None = None,
     counted: Sequence[Counted] = (),
+    planned: int | None = None,
 ) -> Frozen:
     """Draw episodes from the frozen proposal until the budget is spent or the target reached.
 
     Looks stand at numbers of episodes that follow from the episodes themselves, and batches end
-    there: how episodes are grouped does not change when the stage ends.
+    there: how episodes are grouped does not change when the stage ends. `planned` is the number of
+    episodes that the shares of `counted` were set for, where a target may ask for more.
     """
     samples: list[Sample] = []
+    ids = [c.episodes.ids for c in counted]
     log = FailureLog(simulation.problem, simulation.key)
-    earlier = _Earlier.of(counted)
+    earlier = _Earlier.of(counted, _NO_LIMIT if planned is None else max(planned, 1))
     for batch, start in zip((c.episodes for c in counted), earlier.starts, strict=True):
         log.add(batch, start)
     level = confidence if target is None else target.confidence(confidence)
@@ -128,6 +141,7 @@ def run_frozen_stage(
         batch = simulation.run(proposal, n, position)
         log.add(batch, earlier.n + position)
         position += n
+        ids.append(batch.ids)
         samples.append(reduce(batch, proposal))
         looks.after(samples, earlier, level)
         if listener:
@@ -138,10 +152,11 @@ def run_frozen_stage(
         raise ApevalError(
             f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "
             f"used, an episode may need {simulation.problem.longest:,}): raise it"
+            + (", or give the problem a horizon" if simulation.problem.horizon is None else "")
         )
     sample = earlier.with_final(samples)
     numbers = estimate(sample, level)
-    return Frozen(sample, _named(numbers, confidence), log, looks.done)
+    return Frozen(sample, _named(numbers, confidence), log, np.concatenate(ids), looks.done)
 
 
 def reduce(batch: Episodes, proposal: Mixture) -> Sample:

@@ -47,6 +47,8 @@ class Result:
     seed: int
     settings: Mapping[str, Any]
     parameters: Mapping[str, Any]
+    budget: Mapping[str, int]
+    """What the run was allowed, in steps or in episodes."""
     estimate: float
     value: float | None
     value_function: Mapping[str, Any] | None
@@ -77,7 +79,7 @@ class Result:
     def as_json(self) -> dict[str, Any]:
         """Plain data; a non-finite number is null."""
         data = {k: v for k, v in vars(self).items() if k not in ("records", "curve")}
-        return {"schema_version": SCHEMA_VERSION, **_plain(data)}
+        return {"schema_version": SCHEMA_VERSION, **plain(data)}
 
     def __str__(self) -> str:
         from apeval.run.view import describe
@@ -85,13 +87,14 @@ class Result:
         return describe(self)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON has it; a non-finite number is None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain(vars(value))
+        return plain(vars(value))
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str | int | bool) or value is None:

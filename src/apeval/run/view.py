@@ -16,14 +16,15 @@ _WIDTH, _INDENT = 100, 23
 def describe(result: Result) -> str:
     """The number first, or, where it cannot be trusted, why not."""
     title = f"{result.problem or 'problem'} · {result.method} · seed {result.seed}"
-    warnings = [_line("warning", text) for text in result.warnings]
+    warnings = [line("warning", text) for text in result.warnings]
     body = [*_headline(result), *_answers(result), *_modes(result), *_basis(result)]
     if result.trusted:
         return "\n".join([title, *body, *warnings])
     return "\n".join([title, *warnings, *body])
 
 
-def _line(name: str, text: str) -> str:
+def line(name: str, text: str) -> str:
+    """A named line of a report, with its continuation indented."""
     return textwrap.fill(
         text,
         _WIDTH,
@@ -35,21 +36,21 @@ def _line(name: str, text: str) -> str:
 
 def _headline(result: Result) -> Iterable[str]:
     lo, hi = result.interval
-    yield _line("failure probability", f"{result.estimate:.3e}, {in_words(result.estimate, hi)}")
-    yield _line(
+    yield line("failure probability", f"{result.estimate:.3e}, {in_words(result.estimate, hi)}")
+    yield line(
         f"{100 * result.confidence:.4g} % interval",
-        f"{lo:.3e} … {hi:.3e}{_range_in_words(lo, hi)}",
+        f"{lo:.3e} … {hi:.3e}{range_in_words(lo, hi)}",
     )
     if result.truth is not None:
         inside = "inside" if lo <= result.truth <= hi else "outside"
-        yield _line("known truth", f"{result.truth:.3e}, {inside} the interval")
+        yield line("known truth", f"{result.truth:.3e}, {inside} the interval")
     if result.value is not None:
-        yield _line("learned v(s0)", f"{result.value:.3e}")
+        yield line("learned v(s0)", f"{result.value:.3e}")
     worth = result.monte_carlo_episodes
     if worth is not None and result.trusted and result.method != "mc":
-        yield _line(
+        yield line(
             "worth",
-            f"about {_round(worth)} episodes of Monte Carlo, from {result.episodes:,} simulated",
+            f"about {rounded(worth)} episodes of Monte Carlo, from {result.episodes:,} simulated",
         )
 
 
@@ -61,7 +62,7 @@ def _answers(result: Result) -> Iterable[str]:
         text += f" ({reached})"
         if target.budget is not None:
             text += f"; about {target.budget:,} {target.unit} would do"
-        yield _line("target error", text)
+        yield line("target error", text)
     if below is not None:
         text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence: "
         if below.verdict == "refuted":
@@ -74,7 +75,7 @@ def _answers(result: Result) -> Iterable[str]:
                 if below.budget is not None
                 else "; the estimate lies too near the bound to be decided"
             )
-        yield _line(f"below {below.below:.3g}", text)
+        yield line(f"below {below.below:.3g}", text)
 
 
 def _modes(result: Result) -> Iterable[str]:
@@ -85,11 +86,11 @@ def _modes(result: Result) -> Iterable[str]:
         text = f"{number}. {mode.kind}, {share} of the failures: {mode.typical}"
         if not mode.typical:
             text = text.removesuffix(": ")
-        yield _line("failure modes" if number == 1 else "", text)
+        yield line("failure modes" if number == 1 else "", text)
 
 
 def _basis(result: Result) -> Iterable[str]:
-    yield _line(
+    yield line(
         "simulated",
         f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on "
         f"{result.final.episodes:,} from frozen proposals with {result.final.failures:,} failures "
@@ -97,19 +98,20 @@ def _basis(result: Result) -> Iterable[str]:
     )
     if len(result.kinds) > 1:
         parts = (f"{name} {kind.probability:.2e}" for name, kind in result.kinds.items())
-        yield _line("by kind", ", ".join(parts))
+        yield line("by kind", ", ".join(parts))
     if result.detection_limit is not None and result.method != "mc":
-        yield _line(
+        yield line(
             "detection limit",
             "a failure mode that the learned adversary never produces would have been seen only "
             f"if more likely than {result.detection_limit:.1e}",
         )
 
 
-def _range_in_words(lo: float, hi: float) -> str:
+def range_in_words(lo: float, hi: float) -> str:
+    """An interval as people say it; nothing where that would not help."""
     if lo <= 0.0 or hi >= 0.5:
         return ""
-    return f", 1 in {_round(1.0 / lo)} to 1 in {_round(1.0 / hi)}"
+    return f", 1 in {rounded(1.0 / lo)} to 1 in {rounded(1.0 / hi)}"
 
 
 def in_words(p: float, upper: float) -> str:
@@ -121,13 +123,13 @@ def in_words(p: float, upper: float) -> str:
     'no failure seen; at most about 1 in 3,300 episodes'
     """
     if p <= 0.0:
-        return f"no failure seen; at most about 1 in {_round(1.0 / upper)} episodes"
+        return f"no failure seen; at most about 1 in {rounded(1.0 / upper)} episodes"
     if p >= 0.5:
         return f"about {p:.0%} of episodes"
-    return f"about 1 in {_round(1.0 / p)} episodes"
+    return f"about 1 in {rounded(1.0 / p)} episodes"
 
 
-def _round(x: float) -> str:
+def rounded(x: float) -> str:
     """A large number to two digits."""
     if x >= 1e12:
         return f"{x:.1e}"

@@ -47,7 +47,7 @@ class _Rows:
 
 
 @dataclass
-class _Outcomes:
+class Outcomes:
     """What is known of each episode so far."""
 
     kind: IntArray
@@ -74,7 +74,7 @@ def rollout(
     draws = Draws(key, np.asarray(ids))
     x, a_0, law_0 = _reset(problem, proposal, component, draws)
     first = 0 if law_0 is None else 1
-    outcomes = _Outcomes(
+    outcomes = Outcomes(
         np.zeros(n, np.int64), np.zeros(n, bool), np.full(n, np.inf), np.full(n, first, np.int64)
     )
     last = problem.longest
@@ -96,7 +96,7 @@ def rollout(
         require_finite(s, draws.ids, t)
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
         s_end[alive] = s
-        ended = _judge(problem, x, alive, t, outcomes)
+        ended = judge(problem, x, alive, t, outcomes)
         if ended.all():
             alive = alive[:0]
             break
@@ -173,7 +173,7 @@ def _decide(
     return a_E
 
 
-def _judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: _Outcomes) -> BoolArray:
+def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes) -> BoolArray:
     """Read failure, end and margin in the new states; returns which episodes ended."""
     at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
     kind = failure_kinds(problem, x, len(alive))

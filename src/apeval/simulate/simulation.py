@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -44,6 +45,14 @@ class Budget:
         return Budget(episodes=max(1, int((self.episodes or 0) * fraction)))
 
 
+class Journal(Protocol):
+    """Keeps what was simulated."""
+
+    def batch(self, episodes: Episodes, position: int) -> None:
+        """A batch has returned; it stands at `position` … of its stage."""
+        ...
+
+
 @dataclass
 class Simulation:
     """Simulates within a budget, and never outside it."""
@@ -55,6 +64,7 @@ class Simulation:
     episodes: int = 0
     failures: int = 0
     longest_seen: int = 0
+    journal: Journal | None = field(default=None, repr=False)
 
     @property
     def steps_left(self) -> int | None:
@@ -92,6 +102,8 @@ class Simulation:
         positions = np.arange(position, position + n)
         done = rollout(self.problem, proposal, self.key, ids, positions, self.steps_left)
         self.count(done.steps, n, int(done.failed.sum()), int(done.length.max()))
+        if self.journal is not None:
+            self.journal.batch(done, position)
         return done
 
     def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:

@@ -23,7 +23,7 @@ def report(request: Request) -> Report:
         for row in rows
         for name in methods_of(row, names)
     ]
-    found = run_all("coverage", plan, request)
+    found = run_all(plan, request)
     measured = [_measured(row, name, found[row.key, name]) for row, name, _ in plan]
     data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "rows": measured}
     wanted = {row.key for row in FIGURES + TARGETS}

@@ -32,7 +32,7 @@ def report(request: Request) -> Report:
         for row in rows
         for name in methods_of(row, _methods(request))
     ]
-    found = run_all("accuracy", plan, request)
+    found = run_all(plan, request)
     data: dict[str, Any] = {
         "seeds": [request.all_seeds[0], request.all_seeds[-1]],
         "rows": [_measured(row, found) for row in rows],

@@ -124,16 +124,17 @@ def seeds_of(name: str, request: Request, share: float) -> list[int]:
 
 
 def run_all(
-    task: str, plan: Sequence[tuple[Row, str, Sequence[int]]], request: Request
+    plan: Sequence[tuple[Row, str, Sequence[int]]], request: Request
 ) -> dict[tuple[str, str], list[Outcome]]:
-    """The outcomes of every (row, method, seeds), by the row's key and the method."""
+    """The outcomes of every (row, method, seeds), by the row's key and the method. `accuracy` and
+    `coverage` share them: what one has run, the other finds."""
     found: dict[tuple[str, str], list[Outcome]] = {}
     for group, depends in _DEPENDS.items():
         mine = [(row, name, seeds) for row, name, seeds in plan if _group(name) == group]
         cells = [_cell(row, name, seed) for row, name, seeds in mine for seed in seeds]
         if not cells:
             continue
-        outcomes = iter(run_cells(f"{task}-{group}", measure, cells, request, None, **depends))
+        outcomes = iter(run_cells(f"accuracy-{group}", measure, cells, request, None, **depends))
         for row, name, seeds in mine:
             found[row.key, name] = [Outcome(**next(outcomes)) for _ in seeds]
     return found

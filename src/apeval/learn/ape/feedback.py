@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from apeval.learn.ape.part import ContinuousPart
+from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.regression import Smooth, design, regress
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
@@ -48,11 +49,21 @@ class Feedback(ContinuousPart):
         mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design(x))
         return mean
 
-    def row_ratio(self, rows: Rows) -> FloatArray:
+    def standardise(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """What the mean leaves unexplained, as N(0, I), (N, d), and log det L, (N,)."""
         inverse, log_det = self._whiten
         e = np.einsum("nij,nj->ni", inverse[rows.t], rows.e - self._mean(rows.x, rows.t))
+        return e, log_det[rows.t]
+
+    def push(self, x: FloatArray, t: IntArray, e: FloatArray) -> FloatArray:
+        """z from standardised e."""
+        z: FloatArray = self._mean(x, t) + np.einsum("nij,nj->ni", self._L[t], e)
+        return z
+
+    def row_ratio(self, rows: Rows) -> FloatArray:
+        e, log_det = self.standardise(rows)
         ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
-        return ratio - log_det[rows.t]
+        return ratio - log_det
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
         if z_0.shape[1] == 0 or len(self.m_0) == 0:
@@ -69,8 +80,7 @@ class Feedback(ContinuousPart):
     def draw(
         self, x: FloatArray, t: IntArray, u: FloatArray, whole: FloatArray | None
     ) -> FloatArray:
-        z: FloatArray = self._mean(x, t) + np.einsum("nij,nj->ni", self._L[t], ndtri(u))
-        return z
+        return self.push(x, t, ndtri(u))
 
     def relaxed(self, eta: float) -> Feedback:
         if eta == 1.0:
@@ -134,3 +144,6 @@ def _bounded(C: FloatArray) -> FloatArray:
     values = np.clip(values, *_EIGENVALUES)
     bounded: FloatArray = np.einsum("tij,tj,tkj->tik", vectors, values, vectors)
     return bounded
+
+
+LEARNER = PartLearner(fit_feedback)

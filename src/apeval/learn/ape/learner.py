@@ -8,15 +8,14 @@ import numpy as np
 
 from apeval.learn.ape import pace
 from apeval.learn.ape.config import ApeConfig
-from apeval.learn.ape.feedback import fit_feedback
 from apeval.learn.ape.ladder import Flatter, Wider, ladder, outcome_ladder
 from apeval.learn.ape.memory import Memory, tempered
-from apeval.learn.ape.mixture_fit import Fit, FitPart, Fitted, fit_mixture
+from apeval.learn.ape.mixture_fit import Fit, Fitted, fit_mixture
 from apeval.learn.ape.part import Part, Player
+from apeval.learn.ape.part_learner import find_part_learner
 from apeval.learn.ape.relax import Choice, choose
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene, set_scene
-from apeval.learn.ape.tilt import fit_tilt
 from apeval.learn.ape.value import fit_value
 from apeval.learn.method import Counted, Exploration, Learner
 from apeval.problem.problem import Problem
@@ -50,7 +49,7 @@ class ApeLearner(Learner):
         self.alpha = 0.0
         self.ess = 0.0
         self.choice: Choice | None = None
-        self._fit_part: FitPart = fit_tilt if problem.nominal.discrete else fit_feedback
+        self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
         self._next: dict[int, float] = {_LADDER: 1.0}
@@ -148,7 +147,7 @@ class ApeLearner(Learner):
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
         w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
-        fitted = fit_mixture(elite, w, self._fit_part, self.scene.times, self._rng)
+        fitted = fit_mixture(elite, w, self._learner, self.scene.times, self._rng)
         self._fit = fitted.fit
         at_failures = bool(memory.failed[chosen].all())
         if at_failures:
@@ -194,7 +193,7 @@ class ApeLearner(Learner):
         """What the estimate's variance would be, from halves that check each other."""
         first = np.arange(elite.n) % 2 == 0
         halves = [
-            fitted.refit(elite, w * half, self._fit_part, self.scene.times)
+            fitted.refit(elite, w * half, self._learner, self.scene.times)
             for half in (first, ~first)
         ]
         if halves[0] is None or halves[1] is None:

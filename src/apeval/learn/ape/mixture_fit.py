@@ -6,7 +6,6 @@ effective failures must pay for (BIC, with the effective sample size as n).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +13,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from apeval.learn.ape.part import Part
+from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
-FitPart = Callable[[Rows, FloatArray, int, Any], tuple[Part, Any]]
 _SIZES = (1, 2, 4)
 _PER_PART = 5.0  # effective failures that a part needs
 _ROUNDS = 8
@@ -56,14 +55,16 @@ class Fitted:
     smooth: tuple[Any, ...]
     score: float
 
-    def refit(self, rows: Rows, w: FloatArray, fit_part: FitPart, times: int) -> Fit | None:
+    def refit(self, rows: Rows, w: FloatArray, learner: PartLearner, times: int) -> Fit | None:
         """The same parts on other weights, as in a half of the data; None where one has none."""
         parts = []
         for j, smooth in enumerate(self.smooth):
             mine = w * self.belongs[:, j]
             if effective(mine) < 1.0:
                 return None
-            parts.append(fit_part(rows, _worth(mine), times, smooth)[0])
+            worth = _worth(mine)
+            part = learner.fit(rows, worth, times, smooth)[0]
+            parts.append(learner.finish(part, rows, worth, times))
         return Fit(tuple(parts), self.fit.shares)
 
 
@@ -82,7 +83,7 @@ def _worth(w: FloatArray) -> FloatArray:
 
 
 def fit_mixture(
-    rows: Rows, w: FloatArray, fit_part: FitPart, times: int, rng: np.random.Generator
+    rows: Rows, w: FloatArray, learner: PartLearner, times: int, rng: np.random.Generator
 ) -> Fitted:
     """The best of several sizes; shares are half-way between the fitted ones and equal ones, so
     that no mode is sampled too rarely to be corrected."""
@@ -91,20 +92,24 @@ def fit_mixture(
     for size in _SIZES:
         if size > 1 and size * _PER_PART > effective(w):
             break
-        found = _maximise(rows, w, fit_part, times, size, rng)
+        found = _maximise(rows, w, learner, times, size, rng)
         if best is not None and found.score <= best.score:
             break
         best = found
     if best is None:
         raise ValueError("no episode to fit to")
     shares = 0.5 * best.fit.shares + 0.5 / len(best.fit.shares)
-    return Fitted(Fit(best.fit.parts, shares), best.belongs, best.smooth, best.score)
+    parts = tuple(
+        learner.finish(part, rows, _worth(w * best.belongs[:, j]), times)
+        for j, part in enumerate(best.fit.parts)
+    )
+    return Fitted(Fit(parts, shares), best.belongs, best.smooth, best.score)
 
 
 def _maximise(
     rows: Rows,
     w: FloatArray,
-    fit_part: FitPart,
+    learner: PartLearner,
     times: int,
     size: int,
     rng: np.random.Generator,
@@ -121,7 +126,8 @@ def _maximise(
         if k in _CHOOSE_AT:
             smooth = [None] * len(alive)
         fits = [
-            fit_part(rows, _worth(w * belongs[:, j]), times, smooth[j]) for j in range(len(alive))
+            learner.fit(rows, _worth(w * mine), times, before)
+            for mine, before in zip(belongs.T, smooth, strict=True)
         ]
         parts, smooth = [f[0] for f in fits], [f[1] for f in fits]
         shares = (w[:, None] * belongs).sum(axis=0)

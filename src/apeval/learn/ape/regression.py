@@ -3,26 +3,32 @@ state and how curved is chosen by evidence."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from apeval.learn.ape.rows import Rows
-from apeval.problem.types import FloatArray
+from apeval.problem.types import FloatArray, IntArray
 
 _BASES = (1, 3, 6)  # cosines in time
 _CONSTANT = (0.3, 1.0, 3.0)  # prior standard deviations of a push,
 _SLOPE = (0.003, 0.1, 0.5, 2.5)  # of its answer to the state,
 _CURVE = (0.003, 0.2, 0.6)  # and of what saturates in that answer
-_EVERY_TIME = 6  # up to so many times, each may have coefficients of its own
+_EVERY_TIME = 12  # up to so many times, each may have a push of its own,
+_EVERY_ANSWER = 6  # and up to so many an answer of its own
 _LEAST_NOISE = 0.05
 
 
 @dataclass(frozen=True)
 class Smooth:
-    """Cosines in time, and prior standard deviations of push, feedback and saturation."""
+    """Cosines in time for the push and for its answer to the state, and prior standard
+    deviations of push, answer and saturation."""
 
     bases: int
+    fast: float
+    """How little fast changes of the push are held unlikely: 0 or 1."""
+    answers: int
     constant: float
     slope: float
     curve: float
@@ -46,22 +52,34 @@ def design(x: FloatArray) -> FloatArray:
 def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None) -> Fitted:
     """With the smoothness given, or the one that the evidence prefers."""
     X = design(rows.x)
+    f = rows.x.shape[1]
     noise = _noise_within_times(rows, W, times)
-    most = max(_choices(times)) if smooth is None else smooth.bases
-    psi = _cosines(times, most)
-    Phi = (psi[rows.t][:, :, None] * X[:, None, :]).reshape(len(X), -1)
+    pushes, answers = _choices(times, _EVERY_TIME), _choices(times, _EVERY_ANSWER)
+    psi = _cosines(times, max(pushes[-1], answers[-1]))
+    at = psi[rows.t]
+    most = answers[-1] if smooth is None else smooth.answers
+    Phi = np.concatenate(
+        [
+            at[:, : pushes[-1]],
+            (at[:, :most, None] * X[:, None, 1:]).reshape(len(X), -1),
+        ],
+        axis=1,
+    )
     weighted = Phi * W[:, None]
-    normal = _Normal(Phi.T @ weighted / noise, weighted.T @ rows.e / noise, X.shape[1])
-    smooth = smooth or _search(normal, times)
+    normal = _Normal(Phi.T @ weighted / noise, weighted.T @ rows.e / noise, times, pushes[-1], f)
+    smooth = smooth or _search(normal, pushes, answers)
     mu, dof = normal.solve(smooth)
-    theta = mu.T.reshape(rows.e.shape[1], smooth.bases, X.shape[1])
-    B: FloatArray = np.einsum("tk,dkf->tdf", psi[:, : smooth.bases], theta)
-    return Fitted(B, rows.e - Phi[:, : len(mu)] @ mu, dof, smooth)
+    d, own = rows.e.shape[1], smooth.bases
+    B = np.zeros((times, d, 1 + 2 * f))
+    B[:, :, 0] = psi[:, :own] @ mu[:own]
+    gains = mu[own:].T.reshape(d, smooth.answers, 2 * f)
+    B[:, :, 1:] = np.einsum("tk,dkf->tdf", psi[:, : smooth.answers], gains)
+    return Fitted(B, rows.e - Phi[:, normal.columns(smooth)] @ mu, dof, smooth)
 
 
-def _choices(times: int) -> list[int]:
-    every = {times} if times <= _EVERY_TIME else set()
-    return sorted({min(k, times) for k in _BASES} | every)
+def _choices(times: int, every: int) -> list[int]:
+    own = {times} if times <= every else set()
+    return sorted({min(k, times) for k in _BASES} | own)
 
 
 def _cosines(times: int, bases: int) -> FloatArray:
@@ -70,22 +88,35 @@ def _cosines(times: int, bases: int) -> FloatArray:
     return psi
 
 
+def _decay(bases: int) -> FloatArray:
+    """Fast changes are unlikely."""
+    return np.asarray(1.0 / (1.0 + np.arange(bases)), np.float64)
+
+
 @dataclass(frozen=True)
 class _Normal:
-    """The normal equations of the largest model, ΦᵀWΦ and ΦᵀWz over the noise; a smaller one has
-    the upper left part."""
+    """The normal equations of the largest model, ΦᵀWΦ and ΦᵀWz over the noise: `pushes` columns
+    for the push, then 2f for each cosine of the answer. Smaller models have fewer of both."""
 
     G: FloatArray
     R: FloatArray
-    width: int
+    times: int
+    pushes: int
+    f: int
+
+    def columns(self, smooth: Smooth) -> IntArray:
+        """Those of a smaller model."""
+        answers = self.pushes + np.arange(smooth.answers * 2 * self.f)
+        return np.concatenate([np.arange(smooth.bases), answers])
 
     def posterior(self, smooth: Smooth) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Prior precisions, posterior precision and right-hand side."""
-        size, f = smooth.bases * self.width, (self.width - 1) // 2
-        within = np.array([smooth.constant] + f * [smooth.slope] + f * [smooth.curve])
-        decay = 1.0 / (1.0 + np.arange(smooth.bases))
-        precision = 1.0 / (decay[:, None] * within).ravel() ** 2
-        return precision, self.G[:size, :size] + np.diag(precision), self.R[:size]
+        keep, f = self.columns(smooth), self.f
+        within = np.array(f * [smooth.slope] + f * [smooth.curve])
+        push = smooth.constant * _decay(smooth.bases) ** (1.0 - smooth.fast)
+        answer = (_decay(smooth.answers)[:, None] * within).ravel()
+        precision = 1.0 / np.concatenate([push, answer]) ** 2
+        return precision, self.G[np.ix_(keep, keep)] + np.diag(precision), self.R[keep]
 
     def evidence(self, smooth: Smooth) -> float:
         """log evidence up to a constant."""
@@ -105,16 +136,18 @@ class _Normal:
         return mu, dof
 
 
-def _search(normal: _Normal, times: int) -> Smooth:
-    """Coordinate by coordinate, twice over the feedback: it decides what else is worth while."""
-    bases = _choices(times)
-    best = Smooth(bases[len(bases) // 2], 1.0, 0.1, _CURVE[0])
+def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
+    """Coordinate by coordinate, twice over what decides the rest."""
+    best = Smooth(pushes[len(pushes) // 2], 0.0, answers[0], 1.0, _SLOPE[1], _CURVE[0])
     score = normal.evidence(best)
-    sweeps: list[tuple[str, tuple[float, ...]]] = [
+    sweeps: list[tuple[str, Sequence[float]]] = [
+        ("bases", pushes),
+        ("fast", (0.0, 1.0)),
         ("slope", _SLOPE),
         ("constant", _CONSTANT),
-        ("bases", tuple(bases)),
+        ("answers", answers),
         ("curve", _CURVE),
+        ("bases", pushes),
         ("slope", _SLOPE),
     ]
     for name, values in sweeps:

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from apeval.learn.ape.ladder import outcome_ratio
 from apeval.learn.ape.part import DiscretePart
+from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.regression import design
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
@@ -74,3 +75,6 @@ def fit_tilt(
     strength = float(W.sum()) / K
     dof = (K - 1) * float((strength / (strength + precision)).sum())
     return Tilt(at_times, dof), np.asarray(found.x)
+
+
+LEARNER = PartLearner(fit_tilt)

@@ -43,7 +43,9 @@ class CrossEntropy(Learner):
             return False
         if self.learning is None:
             budget = simulation.budget.share(c.learn_share)
-            self.learning = Simulation(simulation.problem, simulation.key, budget)
+            self.learning = Simulation(
+                simulation.problem, simulation.key, budget, journal=simulation.journal
+            )
         n = min(self.learning.affordable(), self.problem.chunk)
         if n > 0:
             n = min(n, self._wanted(self.learning))

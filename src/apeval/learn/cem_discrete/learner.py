@@ -41,7 +41,9 @@ class CrossEntropyLearner(Learner):
             return False
         if self.learning is None:
             budget = simulation.budget.share(self.config.learn_share)
-            self.learning = Simulation(simulation.problem, simulation.key, budget)
+            self.learning = Simulation(
+                simulation.problem, simulation.key, budget, journal=simulation.journal
+            )
         gathered = sum(b.n for b in self.batches)
         n = min(
             self.config.episodes_per_update - gathered,

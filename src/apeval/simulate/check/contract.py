@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sysconfig
-import traceback
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-import apeval
+from apeval.errors import ApevalError, blame
 from apeval.problem.agent import Deterministic, Stochastic
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import Disturbance, Law
@@ -33,7 +30,7 @@ _CALLS = {
     "initial": "initial is a disturbance whose parameters do not depend on x or a_A",
     "x[mask]": "x is an array or an object that a boolean mask of n entries can index",
 }
-_OURS = (str(Path(apeval.__file__).parent), sysconfig.get_paths()["purelib"])
+_NAMES = {"agent": "agent"}
 
 
 def ask(part: str, call: Callable[[], T]) -> T:
@@ -42,21 +39,15 @@ def ask(part: str, call: Callable[[], T]) -> T:
         return call()
     except BrokenError:
         raise
+    except ApevalError as error:  # says itself what to do
+        raise BrokenError(_NAMES.get(part, "exception"), str(error)) from error
     except Exception as error:
         what = _CALLS.get(part.split(" '")[0], "it acts on a batch of n episodes, first axis n")
         raise BrokenError(
             "exception",
-            f"`{part}` raised {type(error).__name__}: {error}{_place(error)}. Mend it: {what}; "
+            f"`{part}` raised {blame(error)}. Mend it: {what}; "
             "n episodes are always treated together",
         ) from error
-
-
-def _place(error: Exception) -> str:
-    """Where in the user's own code it happened."""
-    frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_OURS)
-    ]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def numbers(name: str, part: str, value: Any, shapes: tuple[tuple[int | None, ...], ...]) -> Array:

@@ -1,0 +1,1 @@
+"""A user's own environment and policy as a `Problem`, with no glue code."""

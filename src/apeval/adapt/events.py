@@ -1,0 +1,115 @@
+"""Discrete disturbances: events with probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apeval.adapt.compose import Outcomes, Part
+from apeval.adapt.sources import Moment, Source, count_chosen, is_box, observe_again
+from apeval.errors import ProblemError
+
+
+@dataclass(frozen=True)
+class DropAction(Source):
+    """With this probability the policy's action is lost, and the last one is applied again
+    (`instead`: another one). Before the first action nothing is lost unless `instead` is given."""
+
+    probability: float
+    instead: Any = None
+    hold: int = 1
+
+    def part(self, env: Any) -> Part:
+        return _chance("DropAction", self.probability)
+
+    def act(self, action: Any, e: Any, on: Moment) -> Any:
+        if not e:
+            return action
+        other = on.action if self.instead is None else self.instead
+        return action if other is None else other
+
+
+@dataclass(frozen=True)
+class BlankSensor(Source):
+    """With this probability the policy sees its last observation again (`instead`: this number in
+    every component). At the first step there is no last one, and it sees the truth."""
+
+    probability: float
+    instead: float | None = None
+    hold: int = 1
+    index: int | Sequence[int] | None = None
+
+    def part(self, env: Any) -> Part:
+        if not is_box(env.observation_space):
+            raise ProblemError(
+                f"BlankSensor needs an array as observation, the space is {env.observation_space}: "
+                "write an Event with change_observation="
+            )
+        count_chosen("BlankSensor", self.index, int(np.prod(env.observation_space.shape)))
+        return _chance("BlankSensor", self.probability)
+
+    def sense(self, seen: Any, e: Any, on: Moment) -> Any:
+        if not e or (self.instead is None and on.seen is None):
+            return seen
+        blank = np.array(seen)
+        old = np.full_like(blank, self.instead) if self.instead is not None else on.seen
+        at = slice(None) if self.index is None else self.index
+        blank.reshape(-1)[at] = np.ravel(old)[at]
+        return blank
+
+
+@dataclass(frozen=True)
+class Event(Source):
+    """One of K outcomes with given probabilities at every step (`once`: at the start).
+
+    `probability` is that of outcome 1 (0 is the rest), or a list with one per outcome 0, 1, …
+    Give what an outcome k does: ``apply(env, k)`` before the step, ``change_action(action, k)``,
+    or ``change_observation(observation, k)`` for what the policy sees.
+    """
+
+    probability: float | Sequence[float]
+    apply: Callable[[Any, int], None] | None = None
+    change_action: Callable[[Any, int], Any] | None = None
+    change_observation: Callable[[Any, int], Any] | None = None
+    hold: int = 1
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.apply or self.change_action or self.change_observation):
+            raise ProblemError(
+                "Event: say what it does: apply=, change_action= or change_observation="
+            )
+        if self.once and not self.apply:
+            raise ProblemError("Event: an event at the start needs apply=, which acts on the env")
+
+    @property
+    def at_start(self) -> bool:  # type: ignore[override]
+        return self.once
+
+    def part(self, env: Any) -> Part:
+        return _chance("Event", self.probability)
+
+    def sense(self, seen: Any, e: Any, on: Moment) -> Any:
+        return seen if self.change_observation is None else self.change_observation(seen, e)
+
+    def act(self, action: Any, e: Any, on: Moment) -> Any:
+        return action if self.change_action is None else self.change_action(action, e)
+
+    def push(self, number: int, e: Any, on: Moment) -> None:
+        if self.apply is not None:
+            self.apply(on.env, e)
+            if self.once:
+                on.observation = observe_again(on.env, on.observation, None)
+
+
+def _chance(what: str, probability: float | Sequence[float]) -> Outcomes:
+    p = np.atleast_1d(np.asarray(probability, np.float64))
+    p = np.array([1.0 - p[0], p[0]]) if len(p) == 1 else p
+    if not (np.all(p >= 0.0) and abs(float(p.sum()) - 1.0) <= 1e-9):
+        raise ProblemError(
+            f"{what}: probabilities must lie between 0 and 1 and sum to 1; got {probability!r}"
+        )
+    return Outcomes(p)

@@ -1,0 +1,284 @@
+"""`from_env`: a Gymnasium environment, a policy and disturbances as a `Problem`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from apeval.adapt.compose import Code
+from apeval.adapt.disturbed import VERDICT, ActsFirst, Disturbed, Plan, Verdict
+from apeval.adapt.events import BlankSensor, Event
+from apeval.adapt.noises import ObservationNoise, ParameterNoise
+from apeval.adapt.policies import as_policy
+from apeval.adapt.sources import Source
+from apeval.adapt.spaces import check_space
+from apeval.adapt.verdicts import as_judge
+from apeval.errors import ApevalError, ProblemError, blame
+from apeval.problem.gym import View, from_gymnasium
+from apeval.problem.problem import SAFETY_CAP, Problem
+from apeval.problem.types import Array
+
+
+def from_env(
+    env: str | Callable[[], Any],
+    *,
+    policy: Any,
+    disturb: Source | Sequence[Source],
+    fails: Any = "terminated",
+    margin: Any = None,
+    horizon: int | None = None,
+    kinds: tuple[str, ...] = ("failure",),
+    views: Mapping[str, View] | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    name: str = "",
+    description: str = "",
+    chunk: int = 32,
+) -> Problem:
+    """How often does the policy fail in this environment under these disturbances?
+
+    `env` is Gymnasium's id (`env_options` go to ``gymnasium.make``) or a function that makes one.
+    `policy` is a function of the observation, a Stable-Baselines3 model or its zip file, a torch
+    module, or a random policy with its density (`DiscretePolicy`, `GaussianPolicy`). `disturb` is
+    one disturbance or several; what they leave out is the environment's own chance.
+
+    An episode fails as `fails` says: ``"terminated"``, ``"info.crashed"``, ``"horizon"`` (it was
+    still under way at the end), or a function of (obs), (obs, info) or (obs, terminated,
+    truncated, info), read after every step. `margin` is such a function too, or ``"info.gap"``:
+    the distance to failure, ≤ 0 exactly where it fails; it makes rare failures easier to find.
+    `horizon` counts environment steps; by default the environment's own limit.
+
+    A decision of nature lasts for the longest `hold` among the disturbances; where only the start
+    is disturbed, one decision is the whole episode.
+
+    >>> import apeval
+    >>> problem = apeval.from_env(
+    ...     "Pendulum-v1",
+    ...     policy=lambda obs: [-8.0 * obs[1] - 2.0 * obs[2]],
+    ...     disturb=apeval.ActionNoise(std=0.5, hold=5),
+    ...     fails=lambda obs: obs[0] < 0.0,
+    ...     horizon=50,
+    ... )
+    >>> problem.horizon, problem.nominal.dim
+    (10, 1)
+    """
+    make = _Maker(env, dict(env_options or {}), horizon)
+    sources = _sources(disturb)
+    probe = make()
+    try:
+        space, limit, parts = _look(probe, sources)
+    finally:
+        if hasattr(probe, "close"):
+            probe.close()
+    horizon = limit if horizon is None else horizon
+    steppers = [k for k, source in enumerate(sources) if not source.at_start]
+    starters = [k for k, source in enumerate(sources) if source.at_start]
+    if horizon is not None and horizon < 1:
+        raise ProblemError(f"horizon must be at least 1 step; got {horizon}")
+    whole = not steppers  # then one decision, the start, is all that nature makes
+    start_code = None
+    if whole:
+        frames = SAFETY_CAP if horizon is None else horizon
+        step_code = Code(parts, [1] * len(parts))
+    else:
+        frames = _frames([sources[k] for k in steppers])
+        times = [frames // sources[k].hold for k in steppers]
+        # a start is only learned where it is continuous, and only beside continuous steps
+        step_code = Code([parts[k] for k in steppers], times, latent=bool(starters))
+        if starters:
+            start_code = Code([parts[k] for k in starters], [1] * len(starters), latent=True)
+    fitted = as_policy(policy, space)
+    acts_first = frames == 1 and not whole and not any(_senses(source) for source in sources)
+    at_horizon = isinstance(fails, str) and fails == "horizon"
+    if at_horizon and horizon is None:
+        raise ProblemError("fails='horizon' needs horizon=, the number of steps allowed")
+    plan = Plan(
+        make,
+        fitted,
+        tuple(sources),
+        step_code,
+        start_code,
+        frames,
+        whole,
+        horizon,
+        _still_running if at_horizon else as_judge("fails", fails),
+        None if margin is None else as_judge("margin", margin),
+        kinds,
+        acts_first,
+    )
+    return from_gymnasium(
+        plan,
+        nominal=step_code.law(),
+        initial=None if start_code is None else start_code.law(),
+        failed=_kind,
+        margin=None if margin is None else _margin,
+        done=_over,
+        horizon=1 if whole else None if horizon is None else -(-horizon // frames),
+        horizon_kind=1 if at_horizon else 0,
+        agent=ActsFirst(fitted, space) if acts_first else None,
+        apply=_decide,
+        reset=_begin,
+        views=views or {"observation": _with_start if start_code else _flat},
+        kinds=kinds,
+        chunk=chunk,
+        name=name,
+        description=description,
+    )
+
+
+@dataclass(frozen=True)
+class _Maker:
+    env: str | Callable[[], Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    horizon: int | None = None
+
+    def __call__(self) -> Any:
+        if not isinstance(self.env, str):
+            return self._from_function()
+        try:
+            import gymnasium
+        except ImportError:
+            raise ApevalError(
+                "an environment by its id needs gymnasium: pip install gymnasium"
+            ) from None
+        limit = {} if self.horizon is None else {"max_episode_steps": self.horizon}
+        try:
+            return gymnasium.make(self.env, disable_env_checker=True, **limit, **self.options)
+        except Exception as error:
+            raise ApevalError(
+                f"gymnasium cannot make '{self.env}': {' '.join(str(error).split())}"
+            ) from error
+
+    def _from_function(self) -> Any:
+        if hasattr(self.env, "step") and not isinstance(self.env, type):
+            raise ProblemError(
+                "from_env was given an environment; several run side by side, so give its id or a "
+                "function that makes one, such as lambda: gymnasium.make('CartPole-v1')"
+            )
+        if not callable(self.env):
+            raise ProblemError(
+                f"from_env was given a {type(self.env).__name__}: give an environment's id, or a "
+                "function that makes one"
+            )
+        try:
+            env = self.env()
+        except ApevalError:
+            raise
+        except Exception as error:
+            raise ProblemError(
+                f"the function that makes the environment raised {blame(error)}"
+            ) from error
+        if not (hasattr(env, "step") and hasattr(env, "reset")):
+            raise ProblemError(
+                f"the function that makes the environment returned a {type(env).__name__} without "
+                "reset and step: return the environment"
+            )
+        return env
+
+
+def _sources(disturb: Any) -> list[Source]:
+    given = [disturb] if isinstance(disturb, Source) else disturb
+    if not isinstance(given, Sequence) or not given or isinstance(given, str):
+        raise ProblemError(
+            f"disturb is {disturb!r}: give at least one disturbance, such as "
+            "[apeval.ActionNoise(std=0.1)]"
+        )
+    for source in given:
+        if not isinstance(source, Source):
+            raise ProblemError(
+                f"disturb holds a {type(source).__name__}, expected ActionNoise, ObservationNoise, "
+                "ParameterNoise, StartNoise, DropAction, BlankSensor, Event or CustomNoise"
+            )
+        if not isinstance(source.hold, int) or source.hold < 1:
+            raise ProblemError(f"hold must be a whole number ≥ 1; got {source.hold!r}")
+    paths = [s.path for s in given if isinstance(s, ParameterNoise) and not s.kick]
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice:
+        raise ProblemError(f"two ParameterNoise act on '{twice}': give one, with both noises' std")
+    return list(given)
+
+
+def _look(probe: Any, sources: list[Source]) -> tuple[Any, int | None, list[Any]]:
+    """The action space, the environment's own limit, and the disturbances' laws in it."""
+    for part in ("action_space", "observation_space"):
+        if not hasattr(probe, part):
+            raise ProblemError(
+                f"the environment has no {part}: define it as Gymnasium asks, or use "
+                "apeval.from_gymnasium, which does not need it"
+            )
+    check_space(probe.action_space)
+    try:
+        probe.reset(seed=0)
+    except Exception as error:
+        raise ProblemError(
+            f"the environment's reset(seed=0) raised {blame(error)}. It must accept a seed, and "
+            "take all randomness of the episode from it"
+        ) from error
+    limit = getattr(getattr(probe, "spec", None), "max_episode_steps", None)
+    parts = [source.part(probe) for source in sources]
+    return probe.action_space, limit, parts
+
+
+def _frames(steppers: list[Source]) -> int:
+    """Environment steps in a decision: those of the longest hold."""
+    holds = [source.hold for source in steppers]
+    frames = max(holds, default=1)
+    if any(frames % hold for hold in holds):
+        raise ProblemError(
+            f"the holds {sorted(set(holds))} do not fit together: a decision lasts as long as the "
+            "longest, and every other one must divide it"
+        )
+    return frames
+
+
+def _senses(source: Source) -> bool:
+    if isinstance(source, Event):
+        return source.change_observation is not None
+    return isinstance(source, ObservationNoise | BlankSensor)
+
+
+def _begin(env: Disturbed, seed: int, a_0: Any) -> Any:
+    return env.begin(seed, a_0)
+
+
+def _decide(env: Disturbed, a_A: Any, a_E: Any) -> Any:
+    return env.decide(a_A, a_E)
+
+
+def _verdict(info: dict[str, Any]) -> Verdict:
+    verdict: Verdict = info[VERDICT]
+    return verdict
+
+
+def _kind(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> int:
+    return _verdict(info).kind
+
+
+def _margin(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> float:
+    return _verdict(info).margin
+
+
+def _over(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> bool:
+    return terminated or truncated
+
+
+def _still_running(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> bool:
+    return truncated and not terminated
+
+
+def _flat(obs: Any, info: dict[str, Any]) -> Array:
+    flat = np.ravel(np.asarray(obs))
+    if flat.dtype.kind not in "biuf":
+        raise ProblemError(
+            f"the observation is a {type(obs).__name__}, not an array of numbers: say what a "
+            "method sees of it, views={'state': lambda obs, info: vector}"
+        )
+    return flat.astype(np.float64)
+
+
+def _with_start(obs: Any, info: dict[str, Any]) -> Array:
+    """The observation and what was drawn at the start, which it may not show."""
+    start = _verdict(info).a_0
+    return np.concatenate([_flat(obs, info), np.zeros(0) if start is None else start])

@@ -1,0 +1,30 @@
+"""A commented problem file to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from apeval.errors import ApevalError, unknown
+
+KINDS = {"gymnasium": "gym_problem.py", "numpy": "numpy_problem.py"}
+
+
+def write_template(path: Path, kind: str = "gymnasium", force: bool = False) -> None:
+    """Write the template of a kind of problem; an existing file stays unless `force`."""
+    if kind not in KINDS:
+        raise unknown("kind of template", kind, KINDS)
+    if path.suffix != ".py":
+        raise ApevalError(f"'{path}' is no Python file: end its name in .py")
+    if not path.stem.isidentifier():
+        raise ApevalError(f"'{path.stem}' cannot be imported: use letters, digits and _ only")
+    text = (Path(__file__).parent / "templates" / KINDS[kind]).read_text("utf-8")
+    text = text.replace("FILE", str(path)).replace("  # noqa: T201", "")
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ApevalError(
+            f"'{path}' exists: choose another name, or overwrite it with --force"
+        ) from None
+    except OSError as error:
+        raise ApevalError(f"cannot write '{path}': {error.strerror}") from error

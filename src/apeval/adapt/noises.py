@@ -1,0 +1,198 @@
+"""Gaussian disturbances: of actions, observations, parameters, starts, and of anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apeval.adapt.compose import Gaussian, Part
+from apeval.adapt.paths import parse, read, write
+from apeval.adapt.sources import Moment, Source, count_chosen, is_box, observe_again
+from apeval.errors import ProblemError
+from apeval.problem.types import Array
+
+Number = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class ActionNoise(Source):
+    """Gaussian noise on every component of a continuous action, fresh or held for `hold` steps.
+
+    With `saturate` the disturbed action is clipped to the action space before it is applied, as an
+    actuator would; the density stays that of the noise. `bound` conditions the noise on
+    mean ± bound, `index` picks components.
+    """
+
+    std: Number
+    mean: Number = 0.0
+    bound: Number | None = None
+    hold: int = 1
+    index: int | Sequence[int] | None = None
+    saturate: bool = True
+
+    def part(self, env: Any) -> Part:
+        space = env.action_space
+        if not is_box(space):
+            raise ProblemError(
+                f"ActionNoise needs continuous actions, the action space is {space}: use "
+                "DropAction, Event, or ParameterNoise on what the action moves (a force, a gain)"
+            )
+        width = count_chosen("ActionNoise", self.index, int(np.prod(space.shape)))
+        return Gaussian.of("ActionNoise", width, self.mean, self.std, self.bound)
+
+    def act(self, action: Any, e: Any, on: Moment) -> Any:
+        space = on.env.action_space
+        noisy = _added(np.asarray(action, np.float64), e, self.index)
+        if self.saturate:
+            noisy = np.clip(noisy, space.low, space.high)
+        return noisy.astype(space.dtype)
+
+
+@dataclass(frozen=True)
+class ObservationNoise(Source):
+    """Gaussian noise on what the policy sees; the environment and the failure event see the truth.
+
+    `std` is one number, or one per component; `index` picks components.
+    """
+
+    std: Number
+    mean: Number = 0.0
+    bound: Number | None = None
+    hold: int = 1
+    index: int | Sequence[int] | None = None
+
+    def part(self, env: Any) -> Part:
+        space = env.observation_space
+        if not is_box(space) or np.dtype(space.dtype).kind != "f":
+            raise ProblemError(
+                f"ObservationNoise needs an observation of real numbers, the space is {space}: "
+                "write an Event with change_observation="
+            )
+        width = count_chosen("ObservationNoise", self.index, int(np.prod(space.shape)))
+        return Gaussian.of("ObservationNoise", width, self.mean, self.std, self.bound)
+
+    def sense(self, seen: Any, e: Any, on: Moment) -> Any:
+        noisy = _added(np.asarray(seen, np.float64), e, self.index)
+        return noisy.astype(np.asarray(seen).dtype)
+
+
+@dataclass(frozen=True)
+class ParameterNoise(Source):
+    """Gaussian noise on an attribute of ``env.unwrapped``, such as ``force_mag``, ``g``,
+    ``model.opt.gravity[0]`` or ``data.qfrc_applied[2]`` (an external force).
+
+    The noise is added to the value that the attribute has after a reset, or multiplies it as
+    1 + noise (`relative`); with `kick` it is added to the current value, as a push on the state is.
+    `once` draws it when an episode starts and keeps it to the end.
+    """
+
+    path: str
+    std: Number
+    mean: Number = 0.0
+    bound: Number | None = None
+    hold: int = 1
+    relative: bool = False
+    kick: bool = False
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        parse(self.path)
+        if self.kick and self.relative:
+            raise ProblemError("ParameterNoise: kick and relative exclude each other")
+
+    @property
+    def at_start(self) -> bool:  # type: ignore[override]
+        return self.once
+
+    def part(self, env: Any) -> Part:
+        width = read(env, parse(self.path)).size
+        what = f"ParameterNoise('{self.path}')"
+        return Gaussian.of(what, width, self.mean, self.std, self.bound)
+
+    def before_reset(self, number: int, on: Moment) -> None:
+        if number in on.base and not self.kick:
+            write(on.env, parse(self.path), on.base[number])
+
+    def after_reset(self, number: int, on: Moment) -> None:
+        on.base[number] = read(on.env, parse(self.path))
+
+    def push(self, number: int, e: Any, on: Moment) -> None:
+        base = read(on.env, parse(self.path)) if self.kick else on.base[number]
+        noise = np.reshape(e, base.shape)
+        value = base * (1.0 + noise) if self.relative else base + noise
+        write(on.env, parse(self.path), value)
+
+
+@dataclass(frozen=True)
+class StartNoise(Source):
+    """Gaussian noise on the initial state: on an attribute such as ``state[1]`` or
+    ``data.qvel[0]``, added to what the reset gave, or put in its place (`replace`).
+
+    The first observation is asked for again: from `observe(env)` where given, else from the
+    environment's ``_get_obs`` or ``state``.
+    """
+
+    path: str
+    std: Number
+    mean: Number = 0.0
+    bound: Number | None = None
+    replace: bool = False
+    observe: Callable[[Any], Any] | None = None
+
+    at_start = True
+
+    def __post_init__(self) -> None:
+        parse(self.path)
+
+    def part(self, env: Any) -> Part:
+        width = read(env, parse(self.path)).size
+        return Gaussian.of(f"StartNoise('{self.path}')", width, self.mean, self.std, self.bound)
+
+    def push(self, number: int, e: Any, on: Moment) -> None:
+        path = parse(self.path)
+        base = read(on.env, path)
+        value = np.reshape(e, base.shape)
+        write(on.env, path, value if self.replace else base + value)
+        inner = getattr(on.env, "unwrapped", on.env)
+        if path[0] == (".", "data") and hasattr(inner, "set_state"):
+            inner.set_state(inner.data.qpos.copy(), inner.data.qvel.copy())  # MuJoCo's forward pass
+        on.observation = observe_again(on.env, on.observation, self.observe)
+
+
+@dataclass(frozen=True)
+class CustomNoise(Source):
+    """Gaussian noise with an effect of your own: ``apply(env, e)`` is called with `dim` numbers
+    before every step, or (`once`) after the reset."""
+
+    apply: Callable[[Any, Array], None]
+    std: Number
+    dim: int = 1
+    mean: Number = 0.0
+    bound: Number | None = None
+    hold: int = 1
+    once: bool = False
+    observe: Callable[[Any], Any] | None = None
+
+    @property
+    def at_start(self) -> bool:  # type: ignore[override]
+        return self.once
+
+    def part(self, env: Any) -> Part:
+        width = max(self.dim, np.size(self.std), np.size(self.mean))
+        return Gaussian.of("CustomNoise", width, self.mean, self.std, self.bound)
+
+    def push(self, number: int, e: Any, on: Moment) -> None:
+        self.apply(on.env, e)
+        if self.once:
+            on.observation = observe_again(on.env, on.observation, self.observe)
+
+
+def _added(values: Array, e: Any, index: int | Sequence[int] | None) -> Array:
+    if index is None:
+        return values + np.reshape(e, values.shape)
+    noisy = values.copy()
+    noisy.reshape(-1)[np.atleast_1d(index)] += e
+    return noisy

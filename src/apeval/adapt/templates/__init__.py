@@ -1,0 +1,1 @@
+"""Starting points for a user's own problem, copied by `apeval new`."""

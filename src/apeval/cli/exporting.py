@@ -1,0 +1,16 @@
+"""`apeval export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from apeval.results.export import export_csv
+from apeval.results.folder import load
+
+
+def export_run(path: Path, folder: Path) -> None:
+    """Write the tables, and say where."""
+    for file in export_csv(load(path), folder):
+        typer.echo(str(file))

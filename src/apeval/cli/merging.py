@@ -1,0 +1,37 @@
+"""`apeval compare` and `apeval merge`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from apeval.cli.output import print_json
+from apeval.results.extension import EXTENSION
+from apeval.results.files import write_json
+from apeval.results.folder import load
+from apeval.run.merging import merge
+from apeval.run.versus import compare
+
+
+def compare_runs(a: Path, b: Path, confidence: float | None, json: bool) -> None:
+    """Which fails more often, and by what factor."""
+    found = compare(load(a), load(b), confidence)
+    if json:
+        print_json(found.as_json())
+    else:
+        typer.echo(str(found))
+
+
+def merge_runs(paths: list[Path], confidence: float | None, out: Path | None, json: bool) -> None:
+    """The runs' common answer."""
+    looked = any((path / EXTENSION).exists() for path in paths)
+    merged = merge([load(path) for path in paths], extended=looked, confidence=confidence)
+    if out is not None:
+        write_json(out, merged.as_json())
+    if json:
+        print_json(merged.as_json())
+    else:
+        typer.echo(str(merged))
+        if out is not None:
+            typer.echo(f"  stored in            {out}")

@@ -1,0 +1,51 @@
+"""`apeval new` and `apeval check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from apeval.adapt.new import write_template
+from apeval.cli.output import print_json
+from apeval.cli.running import build_problem
+from apeval.errors import ApevalError
+from apeval.simulate.check import check_problem
+from apeval.simulate.check.report import Report
+
+
+def new(path: Path, kind: str, force: bool) -> None:
+    """Write a template, and say what to do with it."""
+    write_template(path, kind, force)
+    typer.echo(f"wrote {path}; next:\n  apeval check {path}\n  apeval run {path} --episodes 2000")
+
+
+def check(
+    name: str, assignments: list[str], episodes: int, seed: int, seconds: float, json: bool
+) -> None:
+    """Check a problem and report; exit code 1 where something must be mended."""
+    problem, settings = build_problem(name, assignments)
+    if settings:
+        raise ApevalError(
+            f"check takes problem settings only: write problem.{next(iter(settings))}"
+        )
+    if episodes < 2 or seconds <= 0.0:
+        raise ApevalError("check needs at least 2 episodes and more than 0 seconds")
+    if seed < 0:
+        raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
+    report = check_problem(problem, episodes=episodes, seed=seed, seconds=seconds)
+    if json:
+        print_json(_as_json(report))
+    else:
+        typer.echo(str(report))
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _as_json(report: Report) -> dict[str, object]:
+    return {
+        "problem": report.problem,
+        "ok": report.ok,
+        "complete": report.complete,
+        "findings": [{"name": f.name, "ok": f.ok, "message": f.message} for f in report.findings],
+    }

@@ -1,0 +1,57 @@
+"""`apeval plan`."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from apeval.adapt.address import full_address
+from apeval.cli.output import print_json
+from apeval.cli.progress import live_progress
+from apeval.cli.running import build_problem
+from apeval.run.planning import plan
+
+
+def plan_budget(
+    name: str,
+    target_error: float,
+    pilot_steps: int | None,
+    method: str | None,
+    seed: int,
+    confidence: float,
+    assignments: list[str],
+    json: bool,
+) -> None:
+    """Pilot, then the budget; exit code 1 where the pilot was too short to tell."""
+    name = full_address(name)
+    problem, settings = build_problem(name, assignments)
+    with live_progress(quiet=json) as listener:
+        found = plan(
+            problem,
+            target_error,
+            pilot_steps=pilot_steps,
+            method=method,
+            seed=seed,
+            confidence=confidence,
+            settings=settings,
+            listener=listener,
+            command=_command(name, method, seed, confidence, assignments),
+        )
+    if json:
+        print_json(found.as_json())
+    else:
+        typer.echo(str(found))
+    if found.steps is None:
+        raise typer.Exit(1)
+
+
+def _command(
+    name: str, method: str | None, seed: int, confidence: float, assignments: list[str]
+) -> str:
+    words = ["apeval", "run", name]
+    words += ["--method", method] if method else []
+    words += ["--seed", str(seed)] if seed else []
+    words += ["--confidence", f"{confidence:g}"] if confidence != 0.95 else []
+    words += [word for text in assignments for word in ("--set", text)]
+    return " ".join(shlex.quote(word) for word in words)

@@ -1,0 +1,15 @@
+"""`apeval report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from apeval.results.report import write_report
+
+
+def report_runs(runs: Sequence[Path], out: Path, problem: str | None) -> None:
+    """Write the file, and say where it is."""
+    typer.echo(f"report in {write_report(runs, out, problem)}")

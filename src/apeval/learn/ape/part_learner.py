@@ -1,0 +1,48 @@
+"""What learns a part: interchangeable, one file each (`feedback`, `spline`, `tilt`)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from apeval.errors import ApevalError
+from apeval.learn.ape.part import Part
+from apeval.learn.ape.rows import Rows
+from apeval.problem.types import FloatArray
+
+FitPart = Callable[[Rows, FloatArray, int, Any], tuple[Part, Any]]
+"""``fit(rows, w, times, smooth)``: a part from weighted episodes, and what is needed to repeat
+the fit on other weights (None: choose it)."""
+FinishPart = Callable[[Part, Rows, FloatArray, int], Part]
+"""``finish(part, rows, w, times)``: what is too slow for every round of a mixture's fit."""
+
+
+def _as_it_is(part: Part, rows: Rows, w: FloatArray, times: int) -> Part:
+    return part
+
+
+@dataclass(frozen=True)
+class PartLearner:
+    """Fits a part, then finishes it."""
+
+    fit: FitPart
+    finish: FinishPart = _as_it_is
+
+
+def find_part_learner(name: str, discrete: bool) -> PartLearner:
+    """The learner in the module of that name; 'auto' is the quick one for the disturbance."""
+    chosen = ("tilt" if discrete else "feedback") if name == "auto" else name
+    if discrete and chosen != "tilt":
+        chosen = "tilt" if chosen == "feedback" else chosen
+        if chosen != "tilt":
+            raise ApevalError(f"learner={name} needs continuous disturbances: use learner=auto")
+    try:
+        module = importlib.import_module(f"apeval.learn.ape.{chosen}")
+    except ModuleNotFoundError as error:
+        raise ApevalError(
+            f"learner={name} needs {error.name}: pip install 'apeval[scalable]'"
+        ) from None
+    learner: PartLearner = module.LEARNER
+    return learner

@@ -1,0 +1,48 @@
+"""A run that extends earlier ones: which, and their common answer, beside its own files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from apeval.errors import ApevalError
+from apeval.results.files import read_object, write_json
+from apeval.results.folder import Run, load
+from apeval.results.rebuild import build
+from apeval.run.merging import Merged
+
+EXTENSION = "extended.json"
+
+
+def save_extension(folder: Path, earlier: list[Run], merged: Merged) -> Path:
+    """Beside the run's own result; earlier runs are named relative to the folder."""
+    paths = [os.path.relpath(run.path.resolve(), folder.resolve()) for run in earlier]
+    return write_json(folder / EXTENSION, {"earlier": paths, **merged.as_json()})
+
+
+def read_extension(folder: Path) -> Merged | None:
+    """The common answer that was stored with a run; None where it extends nothing."""
+    where = folder / EXTENSION
+    return build(Merged, read_object(where), where) if where.exists() else None
+
+
+def forget_extension(folder: Path) -> None:
+    """A new run in the folder extends nothing."""
+    (folder / EXTENSION).unlink(missing_ok=True)
+
+
+def chain(path: Path) -> list[Run]:
+    """A run with all that it extends, the first one first."""
+    run = load(path)
+    where = run.path / EXTENSION
+    if not where.exists():
+        return [run]
+    paths = read_object(where).get("earlier")
+    if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
+        raise ApevalError(f"{where} is damaged: it does not list the earlier runs")
+    try:
+        return [*(load(Path(os.path.normpath(run.path / p))) for p in paths), run]
+    except ApevalError as error:
+        raise ApevalError(
+            f"{path} extends a run that is not there any more ({error}): move it back"
+        ) from None

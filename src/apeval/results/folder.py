@@ -1,0 +1,190 @@
+"""A stored run, read back: `apeval.load("runs/x")`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apeval.adapt.address import find, full_address
+from apeval.environments import entries, make
+from apeval.errors import ApevalError
+from apeval.estimate.sample import Sample
+from apeval.problem.draws import make_key
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.results import journal
+from apeval.results.files import read_json, read_object
+from apeval.results.manifest import PROVENANCE, Manifest, check, read_manifest
+from apeval.results.model import ARRAYS, STRUCTURE, Model, read_model
+from apeval.results.rebuild import build
+from apeval.results.samples import SAMPLE, read_sample
+from apeval.results.store import CURVE, RECORDS, RESULT
+from apeval.run.result import SCHEMA_VERSION, Result
+from apeval.simulate.episodes import Episodes, join
+
+
+def load(path: str | Path) -> Run:
+    """A finished run from its folder. Nothing in the folder is executed, and nothing written.
+
+    The result is read at once; the sample, the episodes and the model when first asked for. A
+    folder that is damaged, foreign or of another version is an `ApevalError` that says so.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    records = read_json(check(folder, RECORDS, manifest))
+    curve = read_json(check(folder, CURVE, manifest))
+    where = check(folder, RESULT, manifest)
+    data = read_object(where)
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise ApevalError(
+            f"{where} has the schema version {data.get('schema_version')!r}; this apeval reads "
+            f"{SCHEMA_VERSION}: load it with the apeval that wrote it, or run again"
+        )
+    result = build(Result, {**data, "records": records, "curve": curve}, where)
+    _check_readable(result, where)
+    provenance = read_object(check(folder, PROVENANCE, manifest))
+    return Run(folder, result, provenance, manifest)
+
+
+def _check_readable(result: Result, where: Path) -> None:
+    """Numbers of the right type may still be no result: an interval below 0, an empty one."""
+    probabilities = (result.estimate, *result.interval)
+    if not all(0.0 <= p <= 1.0 for p in probabilities) or not 0.0 < result.confidence < 1.0:
+        raise ApevalError(f"{where} is damaged: its probabilities do not lie between 0 and 1")
+    try:
+        str(result)
+    except (ArithmeticError, ValueError, TypeError, LookupError) as error:
+        raise ApevalError(f"{where} is damaged: it makes no sense ({error})") from None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as its folder holds it."""
+
+    path: Path
+    result: Result
+    """What `evaluate` returned."""
+    provenance: Mapping[str, Any]
+    """Command, inputs, versions, platform, hashes and times."""
+    manifest: Manifest
+
+    def __str__(self) -> str:
+        return str(self.result)
+
+    @property
+    def records(self) -> tuple[Mapping[str, Any], ...]:
+        """Replay records of the first failures of the sample."""
+        return self.result.records
+
+    @property
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        """(steps, learned v(s0)) along the way."""
+        return self.result.curve
+
+    @property
+    def key(self) -> IntArray:
+        """With an episode's number it names all of its random numbers."""
+        return make_key(self.result.seed)
+
+    @property
+    def sample(self) -> Sample:
+        """What the estimate was computed from, bit for bit."""
+        return self._sample[0]
+
+    @property
+    def ids(self) -> IntArray:
+        """Numbers of the sample's episodes, (n,)."""
+        return self._sample[1]
+
+    @cached_property
+    def _sample(self) -> tuple[Sample, IntArray]:
+        check(self.path, SAMPLE, self.manifest)
+        sample, ids = read_sample(self.path)
+        if sample.n != self.result.final.episodes:
+            raise ApevalError(f"{self.path / SAMPLE} is damaged: it does not fit the result")
+        return sample, ids
+
+    @cached_property
+    def episodes(self) -> Episodes:
+        """The sample's episodes in its order, with every decision."""
+        found = self._join(counted=True)
+        if found is None or not np.array_equal(found.ids, self.ids):
+            raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: episodes are missing")
+        return found
+
+    @cached_property
+    def learning(self) -> Episodes | None:
+        """Episodes that were drawn while learning and do not count in the estimate; None where
+        the method kept none (it learned step by step, or not at all)."""
+        return self._join(counted=False)
+
+    def batches(self) -> Iterator[Episodes]:
+        """All recorded batches in order, one at a time."""
+        folder = self.path / journal.JOURNAL
+        if len(numbers := journal.numbers(folder)) != self.manifest.batches:
+            raise ApevalError(
+                f"{folder} is damaged: it holds {len(numbers)} batches of {self.manifest.batches}"
+            )
+        for number in numbers:
+            yield journal.read_batch(folder, number)
+
+    def _join(self, counted: bool) -> Episodes | None:
+        kept = []
+        for batch in self.batches():
+            mine = np.isin(batch.ids, self.ids) == counted
+            if mine.all():
+                kept.append(batch)
+            elif mine.any():
+                kept.append(batch.take(mine))
+        if not kept:
+            return None
+        shapes = {(b.s.shape[1], b.a_A.shape[1], b.a_E.shape[1], b.a_0.shape[1]) for b in kept}
+        if len(shapes) > 1 or len({type(b.law) for b in kept}) > 1:
+            raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: batches do not fit")
+        return join(kept)
+
+    @cached_property
+    def model(self) -> Model:
+        """The frozen proposal as numbers."""
+        for name in (ARRAYS, STRUCTURE):
+            check(self.path, name, self.manifest)
+        return read_model(self.path)
+
+    def problem(self, address: str | None = None, **changes: Any) -> Problem:
+        """The problem that was evaluated, built again and seen through the same view; `changes`
+        are parameters that are to differ.
+
+        A problem that comes with apeval needs no address. For one of your own, say where its
+        code is (`"file.py:factory"`): a folder's word alone does not make apeval run code.
+        """
+        result = self.result
+        if address is None and result.problem not in entries():
+            raise ApevalError(
+                f"the problem of {self.path} is code of its own, which apeval does not run on a "
+                f"folder's word: name it, --problem {result.problem or 'file.py:factory'} "
+                "(in Python: run.problem('file.py:factory'))"
+            )
+        name = result.problem if address is None else full_address(address)
+        factory = entries()[name].factory if name in entries() else find(name)
+        parameters = {**_accepted(factory, result.parameters), **changes}
+        problem = make(name, **parameters)
+        if list(problem.kinds) != list(result.kinds):
+            raise ApevalError(
+                f"{name} is not the problem of {self.path}: its failures are "
+                f"{', '.join(problem.kinds)}, there they are {', '.join(result.kinds)}"
+            )
+        return problem.seen_as(result.view)
+
+
+def _accepted(factory: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded parameters that a factory takes; a finished problem takes none."""
+    if isinstance(factory, Problem):
+        return {}
+    taken = inspect.signature(factory).parameters
+    return {k: v for k, v in parameters.items() if k in taken and k != "name"}

@@ -1,0 +1,150 @@
+"""The journal of a run: every simulated batch, appended as it returns.
+
+Batch number k is a pair of Parquet files, `000k.decisions.parquet` with a row per decision and
+`000k.episodes.parquet` with a row per episode. The second is written last: a batch counts when it
+is there, and an interruption leaves at most a first file without the second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apeval.errors import ApevalError
+from apeval.problem.types import Array
+from apeval.results.columns import read_about, read_table, write_table
+from apeval.results.files import whole
+from apeval.results.laws import flatten, rebuild
+from apeval.simulate.episodes import Episodes
+
+JOURNAL = "episodes"
+SCHEMA_VERSION = 1
+_PER_EPISODE = ("ids", "component", "length", "kind", "unresolved", "margin", "s_end", "a_0")
+_PER_DECISION = ("episode", "t", "s", "a_A", "a_E")
+_NAME = re.compile(r"(\d{6,9})\.(episodes|decisions)\.parquet")
+_WHOLE = ("ids", "component", "length", "kind", "episode", "t")
+
+
+def paths(folder: Path, number: int) -> tuple[Path, Path]:
+    """The files of a batch: decisions, episodes."""
+    return (
+        folder / f"{number:06d}.decisions.parquet",
+        folder / f"{number:06d}.episodes.parquet",
+    )
+
+
+def write_batch(folder: Path, number: int, batch: Episodes, position: int) -> None:
+    """Append a batch that stands at `position` … of its stage."""
+    law, law_columns = flatten(batch.law, len(batch.t), "law")
+    law_0, law_0_columns = (
+        (None, {}) if batch.law_0 is None else flatten(batch.law_0, batch.n, "law_0")
+    )
+    about = {
+        "schema_version": SCHEMA_VERSION,
+        "number": number,
+        "position": position,
+        "first_id": int(batch.ids[0]),
+    }
+    decisions, episodes = paths(folder, number)
+    rows = {name: getattr(batch, name) for name in _PER_DECISION}
+    write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
+    each = {name: getattr(batch, name) for name in _PER_EPISODE}
+    write_table(episodes, {**each, **law_0_columns}, {**about, "law_0": law_0})
+
+
+def read_batch(folder: Path, number: int) -> Episodes:
+    """The inverse of `write_batch`, with every bit as it was."""
+    decisions, episodes = paths(folder, number)
+    rows, about_rows = read_table(decisions)
+    each, about = read_table(episodes)
+    for path, it in ((decisions, about_rows), (episodes, about)):
+        _check_version(path, it, number)
+    _check_fields(decisions, rows, _PER_DECISION, ("s", "a_A", "a_E"))
+    _check_fields(episodes, each, _PER_EPISODE, ("s_end", "a_0"))
+    law_0 = about.get("law_0")
+    batch = Episodes(
+        **{name: each[name] for name in _PER_EPISODE},
+        **{name: rows[name] for name in _PER_DECISION},
+        law=rebuild(about_rows.get("law"), rows, decisions),
+        law_0=None if law_0 is None else rebuild(law_0, each, episodes),
+    )
+    _check_batch(episodes, batch)
+    return batch
+
+
+def numbers(folder: Path) -> list[int]:
+    """Complete batches, which must be 0, 1, … without a gap."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise ApevalError(f"there is no folder {folder}")
+    found = sorted(
+        int(match[1])
+        for entry in folder.iterdir()
+        if (match := _NAME.fullmatch(entry.name)) and match[2] == "episodes"
+    )
+    if found != list(range(len(found))):
+        missing = next((k for k, n in enumerate(found) if k != n), 0)
+        raise ApevalError(f"{folder} is damaged: batch {missing} is missing or doubled")
+    return found
+
+
+def first_id(folder: Path, number: int) -> int:
+    """The number of a batch's first episode, without reading the columns."""
+    _, episodes = paths(folder, number)
+    about = read_about(episodes)
+    _check_version(episodes, about, number)
+    return whole(about, "first_id", episodes)
+
+
+def read_batches(folder: Path) -> Iterator[Episodes]:
+    """All batches in order."""
+    for number in numbers(folder):
+        yield read_batch(folder, number)
+
+
+def clear(folder: Path) -> None:
+    """Remove the batches of an earlier run, and nothing else."""
+    if folder.is_symlink():
+        raise ApevalError(f"{folder} is a link: refused, choose another --out")
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        if _NAME.fullmatch(entry.name.removesuffix(".part")):
+            entry.unlink()
+
+
+def _check_version(path: Path, about: dict[str, Any], number: int) -> None:
+    version = about.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise ApevalError(
+            f"{path} has the schema version {version!r}; this apeval reads {SCHEMA_VERSION}"
+        )
+    if about.get("number") != number:
+        raise ApevalError(f"{path} is damaged: it says that it is batch {about.get('number')!r}")
+
+
+def _check_fields(
+    path: Path, arrays: dict[str, Array], names: tuple[str, ...], wide: tuple[str, ...]
+) -> None:
+    for name in names:
+        kinds = "iu" if name in _WHOLE else "b" if name == "unresolved" else "biuf"
+        fits = name in arrays and arrays[name].ndim == (2 if name in wide else 1)
+        if not fits or arrays[name].dtype.kind not in kinds:
+            raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")
+
+
+def _check_batch(path: Path, batch: Episodes) -> None:
+    """Rows belong to episodes, in order, and lengths agree."""
+    first = 0 if batch.law_0 is None else 1
+    rows = batch.episode
+    in_order = bool(np.all(rows[1:] >= rows[:-1])) and bool(np.all(batch.ids[1:] > batch.ids[:-1]))
+    inside = len(rows) == 0 or (int(rows[0]) >= 0 and int(rows[-1]) < batch.n)
+    if not (batch.n > 0 and in_order and inside and int(batch.ids[0]) >= 0):
+        raise ApevalError(f"{path} is damaged: its episodes and decisions are not in order")
+    if not np.array_equal(np.bincount(rows, minlength=batch.n) + first, batch.length):
+        raise ApevalError(f"{path} is damaged: lengths of episodes and their decisions disagree")
+    if batch.s.shape[1] != batch.s_end.shape[1] or int(batch.kind.min()) < 0:
+        raise ApevalError(f"{path} is damaged: states or kinds of failure are impossible")

@@ -1,0 +1,90 @@
+"""Where a run comes from: command, versions, platform, seed, hashes, times."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from apeval.version import __version__
+
+SCHEMA_VERSION = 1
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
+_IF_LOADED = ("torch", "zuko", "gymnasium", "highway_env", "minigrid", "mujoco",
+              "stable_baselines3")  # fmt: skip
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def provenance(
+    command: Sequence[str] | None,
+    inputs: Mapping[str, Any],
+    files: Sequence[Path],
+    started: str,
+    ended: str,
+) -> dict[str, Any]:
+    """Plain data; machine paths are left out as far as it can see them."""
+    canonical = json.dumps(inputs, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": None if command is None else " ".join(_quoted(part) for part in command),
+        "inputs": dict(inputs),
+        "inputs_sha256": hashlib.sha256(canonical.encode()).hexdigest(),
+        "files": [{"name": f.name, "sha256": file_hash(f)} for f in files],
+        "source_sha256": source_hash(),
+        "versions": _versions(),
+        "platform": {
+            "system": platform.system(),
+            "release": platform.release(),
+            "machine": platform.machine(),
+        },
+        "started": started,
+        "ended": ended,
+    }
+
+
+def source_hash() -> str:
+    """SHA-256 over apeval's own code: names and contents of all its Python files."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0")
+        digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def file_hash(path: Path) -> str | None:
+    """SHA-256 of a file; None where it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _versions() -> dict[str, str]:
+    names = [*_PACKAGES, *(name for name in _IF_LOADED if name in sys.modules)]
+    found = {"apeval": __version__, "python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name.replace("_", "-"))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _quoted(part: str) -> str:
+    """One word of the command: absolute paths by their last part, blanks in quotes."""
+    head, sign, tail = part.partition("=")
+    path = Path(tail if sign else head)
+    if path.is_absolute():
+        part = f"{head}={path.name}" if sign else path.name
+    return f"'{part}'" if not part or any(c in part for c in " '\"$`\\*?;&|<>()") else part

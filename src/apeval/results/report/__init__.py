@@ -1,0 +1,35 @@
+"""The report: one HTML file that opens offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from apeval.errors import ApevalError
+
+__all__ = ["write_report"]
+
+
+def write_report(runs: Sequence[Path | str], out: Path | str, problem: str | None = None) -> Path:
+    """Write the report of one run folder, or of several side by side; returns its path.
+
+    `problem` says where the code of a problem of one's own is (`"file.py:factory"`); without it
+    such a run's replays show recorded series only.
+    """
+    from apeval.results.files import write_bytes
+    from apeval.results.folder import load
+    from apeval.results.report.material import distinct, gather
+    from apeval.results.report.page import render
+
+    if not runs:
+        raise ApevalError("name at least one run folder")
+    out = Path(out)
+    materials = [gather(load(run), problem) for run in runs]
+    text = render(distinct(materials, [Path(run) for run in runs]))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ApevalError(
+            f"cannot make the folder {out.parent}: {error.strerror or error}. Choose another --out"
+        ) from None
+    return write_bytes(out, text.encode("utf-8", "replace"))

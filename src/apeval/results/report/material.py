@@ -1,0 +1,102 @@
+"""What a report is made from: a run folder, and in words what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from apeval.errors import ApevalError
+from apeval.estimate.sample import Sample
+from apeval.problem.problem import Problem
+from apeval.results.extension import EXTENSION
+from apeval.results.files import read_object
+from apeval.simulate.episodes import Episodes
+
+if TYPE_CHECKING:
+    from apeval.results.folder import Run
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Material:
+    """One run, as far as it is stored."""
+
+    name: str
+    result: Mapping[str, Any]
+    """As in result.json."""
+    sample: Sample | None
+    episodes: Episodes | None
+    """In the order of the sample."""
+    learning: Episodes | None
+    problem: Problem | None
+    provenance: Mapping[str, Any]
+    curve: tuple[tuple[int, float], ...]
+    """(steps, learned v(s0)) along the way."""
+    extended: Mapping[str, Any] | None
+    """The common answer of this run and those that it extends; None where it extends none."""
+    missing: tuple[str, ...]
+    """Why something above is None."""
+
+    @property
+    def confidence(self) -> float:
+        """Of the result's interval."""
+        return float(self.result["confidence"])
+
+
+def gather(run: Run, address: str | None = None) -> Material:
+    """All that the folder holds; a part that cannot be read is left out and said. `address` is
+    where the code of a problem of one's own is."""
+    missing: list[str] = []
+
+    def get(read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except ApevalError as error:
+            text = str(error)
+            if run.path.is_absolute():  # a reader has another machine
+                text = text.replace(str(run.path), run.path.name)
+            if text not in missing:
+                missing.append(text)
+            return None
+
+    problem = get(lambda: run.problem(address))  # first: episodes may need its code
+    sample = get(lambda: run.sample)
+    episodes = get(lambda: run.episodes)
+    learning = get(lambda: run.learning)
+    if sample is None or (episodes is not None and episodes.n != sample.n):
+        episodes = None
+    return Material(
+        name=run.path.resolve().name or run.result.problem or "run",
+        result=run.result.as_json(),
+        sample=sample,
+        episodes=episodes,
+        learning=learning if learning is not None and learning.n else None,
+        problem=problem,
+        provenance=run.provenance,
+        curve=run.curve,
+        extended=get(lambda: _extension(run.path / EXTENSION)),
+        missing=tuple(missing),
+    )
+
+
+def distinct(runs: list[Material], paths: Sequence[Path]) -> list[Material]:
+    """Folders of the same name get their parent's before it."""
+    names = [it.name for it in runs]
+    return [
+        it
+        if names.count(it.name) == 1
+        else replace(it, name=f"{path.resolve().parent.name}/{it.name}")
+        for it, path in zip(runs, paths, strict=True)
+    ]
+
+
+def _extension(path: Path) -> Mapping[str, Any] | None:
+    if not path.exists():
+        return None
+    data = read_object(path)
+    if not data.keys() >= {"parts", "estimate", "interval", "episodes", "warnings"}:
+        raise ApevalError(f"{path.name} is damaged: the common answer is not in it")
+    return data

@@ -1,0 +1,89 @@
+"""Means and spreads by decision number: of the nominal law, and of what was drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apeval.problem.laws import Law, NormalLaw
+from apeval.problem.types import BoolArray, FloatArray, IntArray
+
+_MOST = 60  # points along an episode; decisions are taken together beyond
+FEWEST = 5.0
+"""Episodes, in effect: a mean of fewer says little."""
+_SITUATIONS, _DRAWS = 32, 128
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Rows of episodes, by decision number."""
+
+    label: IntArray
+    """Row → group, (N,)."""
+    x: FloatArray
+    """Decision number of each group, from 1, (G,)."""
+    width: int
+    """Decisions taken together."""
+
+    @staticmethod
+    def of(t: IntArray) -> Decisions:
+        """Groups of the rows with decision numbers t."""
+        width = -(-(int(t.max()) + 1) // _MOST)
+        groups = int(t.max()) // width + 1
+        return Decisions(
+            t // width, width * np.arange(groups, dtype=np.float64) + (width + 1) / 2, width
+        )
+
+    def when(self, g: int) -> str:
+        """A group in words."""
+        name = "decision" if self.width == 1 else "decisions near"
+        return f"{name} {self.x[g]:.0f}"
+
+    def enough(self, w: FloatArray) -> BoolArray:
+        """Groups in which the weighted rows are enough, (G,); all of them where none is."""
+        total, squares = (np.bincount(self.label, v, len(self.x)) for v in (w, w * w))
+        keep = total**2 >= FEWEST * self.width * np.maximum(squares, 1e-300)
+        return np.asarray(keep if keep.any() else np.ones(len(self.x), bool))
+
+    def mean(self, values: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weighted mean and spread of (N, d) values, each (G, d)."""
+        n, d = len(self.x), values.shape[1]
+        total = np.bincount(self.label, w, n)[:, None]
+
+        def average(v: FloatArray) -> FloatArray:
+            sums = np.stack([np.bincount(self.label, w * v[:, j], n) for j in range(d)], axis=1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return np.asarray(sums / total)
+
+        mean = average(values)
+        return mean, np.sqrt(average((values - mean[self.label]) ** 2))
+
+    def nominal(self, law: Law, d: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and spread of the nominal over some of the situations of each group, (G, d)."""
+        means, spreads = [], []
+        for g in range(len(self.x)):
+            rows = np.flatnonzero(self.label == g)
+            rows = rows[:: max(1, len(rows) // _SITUATIONS)][:_SITUATIONS]
+            mean, sd = moments(law.take(rows), len(rows), d, g)
+            means.append(mean.mean(axis=0))
+            spreads.append(np.sqrt((sd**2).mean(axis=0) + mean.var(axis=0)))
+        return np.array(means), np.array(spreads)
+
+
+def moments(law: Law, n: int, d: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of n rows of a law, (n, d) each: exact for a Gaussian, else
+    from draws that are spread evenly.
+
+    >>> from apeval.problem.laws import Normal
+    >>> [m.tolist() for m in moments(Normal(0.5, 2.0).given(np.zeros((1, 1)), None), 1, 1)]
+    [[[0.5]], [[2.0]]]
+    """
+    if isinstance(law, NormalLaw):
+        return np.broadcast_to(law.mean, (n, d)), np.broadcast_to(law.std, (n, d))
+    rng = np.random.default_rng(seed)
+    strata = rng.permuted(np.tile(np.arange(_DRAWS), (n, d, 1)), axis=2)
+    u = ((strata + 0.5) / _DRAWS).transpose(0, 2, 1).reshape(n * _DRAWS, d)
+    often = law.take(np.repeat(np.arange(n), _DRAWS))
+    a = np.asarray(often.sample(u), np.float64).reshape(n, _DRAWS, -1)
+    return a.mean(axis=1), a.std(axis=1)

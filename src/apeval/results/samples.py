@@ -1,0 +1,51 @@
+"""The sample that an estimate came from, as one Parquet file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from apeval.errors import ApevalError
+from apeval.estimate.sample import Sample
+from apeval.problem.types import Array, IntArray
+from apeval.results.columns import read_table, write_table
+
+SAMPLE = "sample.parquet"
+SCHEMA_VERSION = 1
+_FIELDS = ("component", "log_p", "log_q", "kind", "unresolved", "length", "margin")
+_WHOLE = ("id", "component", "kind", "length")
+
+
+def write_sample(folder: Path, sample: Sample, ids: IntArray) -> None:
+    """Write the sample with the numbers of its episodes."""
+    arrays: dict[str, Array] = {"id": ids, **{k: getattr(sample, k) for k in _FIELDS}}
+    if sample.log_share is not None:
+        arrays["log_share"] = sample.log_share
+    write_table(folder / SAMPLE, arrays, {"schema_version": SCHEMA_VERSION})
+
+
+def read_sample(folder: Path) -> tuple[Sample, IntArray]:
+    """The inverse of `write_sample`, with every bit as it was."""
+    path = folder / SAMPLE
+    arrays, about = read_table(path)
+    if about.get("schema_version") != SCHEMA_VERSION:
+        raise ApevalError(
+            f"{path} has the schema version {about.get('schema_version')!r}; "
+            f"this apeval reads {SCHEMA_VERSION}"
+        )
+    for name in ("id", *_FIELDS, *(("log_share",) if "log_share" in arrays else ())):
+        kind = "iu" if name in _WHOLE else "b" if name == "unresolved" else "f"
+        fits = name in arrays and arrays[name].ndim == (2 if name == "log_q" else 1)
+        if not fits or arrays[name].dtype.kind not in kind:
+            raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")
+    ids = arrays.pop("id")
+    sample = Sample(**{k: arrays[k] for k in _FIELDS}, log_share=arrays.get("log_share"))
+    densities = [sample.log_p, sample.log_q, arrays.get("log_share", sample.log_p)]
+    if any(bool(np.isnan(values).any()) for values in densities):
+        raise ApevalError(f"{path} is damaged: a density is not a number")
+    least = [int(v.min()) if len(v) else -1 for v in (sample.component, sample.kind, ids)]
+    possible = min(least) >= 0 and int(sample.component.max()) < sample.log_q.shape[1]
+    if not possible or int(sample.length.min()) < 0 or len(np.unique(ids)) != len(ids):
+        raise ApevalError(f"{path} is damaged: episodes, components or kinds are impossible")
+    return sample, ids

@@ -1,0 +1,286 @@
+"""How large a budget does a wanted precision take? A pilot run tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from apeval.errors import ApevalError
+from apeval.estimate.interval import effective_size
+from apeval.estimate.needed import needed
+from apeval.estimate.sample import Sample
+from apeval.estimate.target import Target
+from apeval.problem.problem import Problem
+from apeval.run.evaluate import LONGEST, evaluate, to_learn
+from apeval.run.past import InMemory
+from apeval.run.progress import Listener, Progress
+from apeval.run.recorder import Outcome
+from apeval.run.result import Result
+from apeval.run.view import in_words, line, rounded
+from apeval.simulate.simulation import Budget
+
+_FEWEST = 20.0  # effective failures that a plan needs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A budget with its range, and what Monte Carlo would take."""
+
+    problem: str
+    method: str
+    target_error: float
+    confidence: float
+    pilot_steps: int
+    pilot_seconds: float
+    estimate: float
+    interval: tuple[float, float]
+    steps: int | None
+    """Learning and estimating together; None where the pilot cannot say."""
+    steps_range: tuple[int, int] | None
+    seconds: float | None
+    seconds_range: tuple[float, float] | None
+    monte_carlo_episodes: float | None
+    monte_carlo_steps: float | None
+    monte_carlo_seconds: float | None
+    command: str
+    """What to type next."""
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**vars(self), "warnings": list(self.warnings)}
+
+    def __str__(self) -> str:
+        title = f"{self.problem or 'problem'} · {self.method} · ± {self.target_error:.1%} wanted"
+        lines = [
+            line(
+                "pilot",
+                f"{self.pilot_steps:,} decisions in {duration(self.pilot_seconds)}: "
+                f"{self.estimate:.2e}, {in_words(self.estimate, self.interval[1])}",
+            )
+        ]
+        if self.steps is not None and self.steps_range and self.seconds_range and self.seconds:
+            (low, high), (fast, slow) = self.steps_range, self.seconds_range
+            lines += [
+                line("budget", f"about {self.steps:,} decisions ({low:,} … {high:,})"),
+                line(
+                    "time",
+                    f"about {duration(self.seconds)} ({duration(fast)} … {duration(slow)}) at the "
+                    "speed of the pilot",
+                ),
+            ]
+        if self.monte_carlo_episodes and self.monte_carlo_steps and self.monte_carlo_seconds:
+            lines.append(
+                line(
+                    "Monte Carlo",
+                    f"about {rounded(self.monte_carlo_episodes)} episodes "
+                    f"({rounded(self.monte_carlo_steps)} decisions) for the same, "
+                    f"{duration(self.monte_carlo_seconds)}",
+                )
+            )
+        lines.append(line("next", self.command))
+        return "\n".join([title, *lines, *(line("warning", text) for text in self.warnings)])
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(0.4), duration(75.0), duration(4.2e5), duration(2e8)
+    ('0.4 s', '1.2 min', '4.9 days', '6.3 years')
+    """
+    for size, name in (
+        (86_400.0 * 365, "years"),
+        (86_400.0, "days"),
+        (3_600.0, "h"),
+        (60.0, "min"),
+    ):
+        if seconds >= size:
+            return (
+                f"{seconds / size:,.2g} {name}"
+                if seconds < 1e3 * size
+                else f"{seconds / size:.1e} {name}"
+            )
+    return f"{seconds:.2g} s"
+
+
+class _Pilot(InMemory):
+    """Keeps the pilot in memory, with the time at which learning ended."""
+
+    def __init__(self, of: Problem, listener: Listener | None) -> None:
+        super().__init__(of)
+        self.listener, self.learned_at, self.steps = listener, time.perf_counter(), 0
+        self.ended_at = self.learned_at
+
+    def batch(self, episodes: Any, position: int) -> None:
+        """Only the outcome is needed."""
+
+    def listen(self, now: Progress) -> None:
+        """Told after every batch."""
+        self.ended_at = time.perf_counter()
+        if now.phase == "learning":
+            self.learned_at, self.steps = self.ended_at, now.done
+        if self.listener:
+            self.listener(now)
+
+
+def plan(
+    problem: Problem,
+    target_error: float = 0.1,
+    *,
+    pilot_steps: int | None = None,
+    method: str | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+    settings: Mapping[str, Any] | None = None,
+    listener: Listener | None = None,
+    command: str | None = None,
+) -> Plan:
+    """Run a pilot, and say what `evaluate(problem, target_error=…)` will take.
+
+    The pilot is by default as long as the learning of such a run is planned for, so that its
+    proposal is as good as the one that the run will have, and with the same seed the very same.
+    With another seed the proposal may be half or twice as good.
+
+    >>> import apeval
+    >>> it = plan(apeval.make("one-step", beta=3.0), 0.1, pilot_steps=1_000)
+    >>> it.steps_range[0] <= it.steps <= it.steps_range[1] < it.monte_carlo_steps
+    True
+    """
+    Target(target_error)
+    usual = to_learn(Budget(steps=LONGEST), problem).steps or LONGEST
+    steps = usual if pilot_steps is None else pilot_steps
+    if steps < 1:
+        raise ApevalError(f"the pilot needs at least one step; got {steps}")
+    pilot = _Pilot(problem, listener)
+    result = evaluate(
+        problem,
+        method,
+        steps=steps,
+        seed=seed,
+        confidence=confidence,
+        settings=settings,
+        listener=pilot.listen,
+        recorder=pilot,
+    )
+    said = [] if result.trusted else list(result.warnings)
+    final = None if pilot.outcome is None else _final(pilot.outcome)
+    if pilot.outcome is None or final is None or _failures(final) < _FEWEST:
+        return _unknown(result, target_error, steps, said, command)
+    n = needed(final, target_error, confidence, seed)
+    length = float(final.length.mean())
+    rate = (result.steps - pilot.steps) / max(pilot.ended_at - pilot.learned_at, 1e-9)
+    start = result.seconds - (pilot.ended_at - pilot.learned_at)
+    budget = [pilot.steps + length * k for k in (n.low, n.expected, n.high)]
+    times = [start + length * k / rate for k in (n.low, n.expected, n.high)]
+    episodes = _monte_carlo(result.estimate, target_error, confidence)
+    nominal_length = _nominal_length(pilot.outcome.sample)
+    enough = _two_digits(budget[2])
+    limit = f" --steps {enough}" if enough > LONGEST else ""
+    how = f"--target-error {target_error:g}{limit}"
+    if steps > usual:  # a run with a target would learn less than the pilot did
+        how = f"--steps {max(enough, steps)}"
+    if steps < usual:
+        said.append(
+            f"the pilot is shorter than the {usual:,} decisions that a run with a target error "
+            "learns with: the real budget may be smaller than planned"
+        )
+    return Plan(
+        problem=result.problem,
+        method=result.method,
+        target_error=target_error,
+        confidence=confidence,
+        pilot_steps=result.steps,
+        pilot_seconds=result.seconds,
+        estimate=result.estimate,
+        interval=result.interval,
+        steps=_two_digits(budget[1]),
+        steps_range=(_two_digits(budget[0]), _two_digits(budget[2])),
+        seconds=times[1],
+        seconds_range=(times[0], times[2]),
+        monte_carlo_episodes=episodes,
+        monte_carlo_steps=episodes * nominal_length,
+        monte_carlo_seconds=episodes * nominal_length / rate,
+        command=f"{command or _call(result)} {how}",
+        warnings=tuple(said),
+    )
+
+
+def _call(result: Result) -> str:
+    return f"apeval run {result.problem or 'PROBLEM'}"
+
+
+def _final(outcome: Outcome) -> Sample:
+    """The last stage of the sample, which is what a longer run gets more of."""
+    sample = outcome.sample
+    M = len(outcome.proposal.components)
+    first = sample.log_q.shape[1] - M
+    mine = sample.component >= first
+    names = ("log_p", "kind", "unresolved", "length", "margin")
+    return replace(
+        sample,
+        component=sample.component[mine] - first,
+        log_q=sample.log_q[mine][:, first:],
+        log_share=None,
+        **{name: getattr(sample, name)[mine] for name in names},
+    )
+
+
+def _failures(sample: Sample) -> float:
+    return effective_size(sample.weights[sample.failed])
+
+
+def _monte_carlo(v: float, error: float, confidence: float) -> float:
+    """Episodes of plain Monte Carlo, with a budget fixed in advance."""
+    z = float(norm.ppf(0.5 + confidence / 2.0))
+    return z * z * (1.0 - v) / (v * error * error)
+
+
+def _nominal_length(sample: Sample) -> float:
+    """Decisions of a nominal episode: of those that the nominal part drew, or by weight."""
+    drawn = sample.nominal[sample.component]
+    if drawn.any():
+        return float(sample.length[drawn].mean())
+    w = sample.weights
+    return (
+        float((w * sample.length).sum() / w.sum()) if w.sum() > 0.0 else float(sample.length.mean())
+    )
+
+
+def _two_digits(x: float) -> int:
+    unit = 10 ** max(0, int(np.floor(np.log10(max(x, 1.0)))) - 1)
+    return int(-(-x // unit) * unit)
+
+
+def _unknown(
+    result: Result, error: float, steps: int, said: list[str], command: str | None
+) -> Plan:
+    """Too few failures to plan from: a longer pilot."""
+    text = (
+        f"the pilot's last stage is worth too few failures for a plan (at least {_FEWEST:.0f} are "
+        "needed): take a longer pilot"
+    )
+    call = (command or _call(result)).replace("apeval run", "apeval plan")
+    return Plan(
+        problem=result.problem,
+        method=result.method,
+        target_error=error,
+        confidence=result.confidence,
+        pilot_steps=result.steps,
+        pilot_seconds=result.seconds,
+        estimate=result.estimate,
+        interval=result.interval,
+        steps=None,
+        steps_range=None,
+        seconds=None,
+        seconds_range=None,
+        monte_carlo_episodes=None,
+        monte_carlo_steps=None,
+        monte_carlo_seconds=None,
+        command=f"{call} --target-error {error:g} --pilot-steps {10 * steps}",
+        warnings=(text, *said),
+    )
