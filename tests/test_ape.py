@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal, norm
 import apeval
 from apeval.estimate.interval import estimate
 from apeval.estimate.sample import Sample, combine
+from apeval.learn.ape import pace
 from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.feedback import fit_feedback
 from apeval.learn.ape.ladder import Persistent, Wider, ladder
@@ -20,6 +21,7 @@ from apeval.learn.ape.learner import ApeLearner
 from apeval.learn.ape.memory import tempered
 from apeval.learn.ape.mixture_fit import effective, fit_mixture
 from apeval.learn.ape.part import Player
+from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene
 from apeval.learn.ape.tilt import fit_tilt
@@ -112,12 +114,12 @@ def test_two_modes_become_two_parts_and_one_stays_one() -> None:
     r = rng(4)
     side = np.where(r.uniform(size=300) < 0.5, 1.0, -1.0)[:, None, None]
     two = rows_of(1.5 * side + 0.5 * r.standard_normal((300, 6, 1)))
-    found = fit_mixture(two, np.ones(300), fit_feedback, 6, rng(0))
+    found = fit_mixture(two, np.ones(300), PartLearner(fit_feedback), 6, rng(0))
     assert len(found.fit.parts) == 2
     centres = sorted(float(part.B[:, 0, 0].mean()) for part in found.fit.parts)  # type: ignore[attr-defined]
     assert centres == pytest.approx([-1.5, 1.5], abs=0.15)
     one = rows_of(1.5 + 0.5 * r.standard_normal((300, 6, 1)))
-    assert len(fit_mixture(one, np.ones(300), fit_feedback, 6, rng(0)).fit.parts) == 1
+    assert len(fit_mixture(one, np.ones(300), PartLearner(fit_feedback), 6, rng(0)).fit.parts) == 1
 
 
 def test_a_tilt_finds_known_probabilities() -> None:
@@ -186,6 +188,16 @@ def test_counting_learning_batches_is_unbiased() -> None:
     assert abs(found.mean() - norm.cdf(-2.0)) < 3.5 * error
 
 
+def test_short_episodes_leave_more_of_them_to_come() -> None:
+    """Episodes that end long before the horizon: what is left is counted by how long they are,
+    or early batches would get a share as if they were nearly all there is."""
+    problem = replace(apeval.make("one-step"), horizon=20)
+    simulation = Simulation(problem.blind(), make_key(0), Budget(steps=1_000))
+    simulation.count(steps=100, episodes=50, failures=0, longest=2)
+    assert simulation.affordable() == 45
+    assert pace.left(simulation) == 450
+
+
 def test_shares_are_set_before_the_batch_and_leave_room_for_the_final_stage() -> None:
     problem = apeval.make("gaussian-sum-two").blind()
     simulation = Simulation(problem, make_key(0), Budget(episodes=2_000))
@@ -226,7 +238,9 @@ def test_without_a_margin_it_still_learns() -> None:
     assert result.interval[0] < 1.6977e-6 < result.interval[1]
 
 
-@pytest.mark.parametrize("name", ["never", "always", "one-step", "first-step", "scaled"])
+@pytest.mark.parametrize(
+    "name", ["never", "always", "one-step", "first-step", "scaled", "flat-margin"]
+)
 def test_edges_give_a_right_answer(name: str) -> None:
     result = evaluate(apeval.make(name), episodes=2_000, seed=3)
     assert result.truth is not None
@@ -235,6 +249,26 @@ def test_edges_give_a_right_answer(name: str) -> None:
         assert result.estimate == 0.0
         assert result.interval[1] > 0.0
         assert result.warnings
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_scale_of_the_margin_does_not_matter(scale: float) -> None:
+    problem = apeval.make("gaussian-sum")
+    margin = problem.margin
+    assert margin is not None
+    other = replace(problem, margin=lambda x: scale * margin(x))
+    plain = evaluate(problem, "ape", episodes=1_000, seed=5)
+    assert evaluate(other, "ape", episodes=1_000, seed=5).estimate == plain.estimate
+
+
+def test_a_constant_margin_is_no_margin() -> None:
+    """A margin of 1 that failures alone break: the plateau must not stop learning."""
+    problem = replace(apeval.make("gaussian-sum"), margin=lambda x: np.ones(len(x)))
+    truth = apeval.make("gaussian-sum").truth
+    assert truth is not None
+    result = evaluate(problem, "ape", episodes=2_000, seed=6)
+    assert result.interval[0] <= truth().value <= result.interval[1]
+    assert result.final.failure_rate > 0.2
 
 
 def test_frequent_failures_are_no_worse_than_monte_carlo() -> None:

@@ -71,7 +71,7 @@ class ApeLearner(Learner):
             n = pace.batch_size(simulation)
             explored = n >= 2
             if explored:
-                share = self._credit(n, simulation.affordable() - n)
+                share = self._credit(n, pace.left(simulation) - n)
                 proposal = self._mixture(self._next)
                 batch = simulation.run(proposal, n, 0)
                 if share > 0.0:
@@ -230,6 +230,9 @@ class ApeLearner(Learner):
 
     def counted(self) -> list[Counted]:
         return self._counted
+
+    def phase(self) -> str:
+        return "learning" if self._recent else "exploring"
 
     def exploration(self) -> Exploration | None:
         """The failures still remembered, weighted as one sample from all their proposals."""

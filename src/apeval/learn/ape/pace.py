@@ -48,6 +48,12 @@ def used(simulation: Simulation) -> float:
     return simulation.steps / (budget.steps or 1)
 
 
+def left(simulation: Simulation) -> int:
+    """Episodes that will probably still be drawn; all that fit in if each is of full length."""
+    expected = int(_total(simulation) + 1e-6) - simulation.episodes
+    return max(expected, simulation.affordable())
+
+
 def _total(simulation: Simulation) -> float:
     """Episodes that the whole budget will hold."""
     return simulation.episodes / max(used(simulation), 1e-12)
