@@ -138,6 +138,29 @@ def test_parameters_are_restored_and_kicks_stay() -> None:
     assert np.allclose(blown.s_end[:, 0], blown.sum_rows(blown.a_E[:, 1]))
 
 
+@pytest.mark.parametrize(
+    "disturb",
+    [apeval.StartNoise("gain", std=0.5), apeval.ParameterNoise("gain", std=0.5, kick=True)],
+)
+def test_what_a_reset_leaves_alone_does_not_add_up_over_episodes(disturb: Any) -> None:
+    problem = line(disturb=disturb)
+    batch = nominal(problem, 20)
+    assert np.array_equal(nominal(problem, 20).s_end, batch.s_end)
+    assert np.allclose(batch.s_end[:, 2], 2.0 + batch.sum_rows(batch.a_E[:, 0]))
+
+
+def test_a_model_that_was_trained_elsewhere_is_refused() -> None:
+    class Model:
+        action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+        observation_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
+
+        def predict(self, obs: Any, deterministic: bool) -> Any:
+            raise AssertionError
+
+    with pytest.raises(ProblemError, match=r"trained with the observation space .*\(7,\)"):
+        line(policy=Model())
+
+
 def test_a_controlled_start_beside_disturbed_steps() -> None:
     problem = line(
         disturb=[apeval.StartNoise("state[0]", std=0.5, mean=1.0), apeval.DropAction(0.25)],
@@ -391,10 +414,14 @@ def _ever(steps: int, std: float, lost: float, bound: float) -> float:
         ({"disturb": apeval.ActionNoise(std=1.0, hold=0)}, "hold must be"),
         ({"disturb": []}, "at least one disturbance"),
         ({"disturb": [0.3]}, "disturb holds a float"),
-        ({"disturb": [apeval.ParameterNoise("gain", std=1.0)] * 2}, "two ParameterNoise"),
+        ({"disturb": [apeval.ParameterNoise("gain", std=1.0)] * 2}, "two disturbances act on"),
+        (
+            {"disturb": [apeval.StartNoise("wind[0]", 1.0), apeval.ParameterNoise("wind", 1.0)]},
+            "two disturbances act on 'wind'",
+        ),
         ({"fails": "crashed"}, "fails is 'crashed'"),
         ({"fails": "horizon", "horizon": None}, "needs horizon"),
-        ({"horizon": 0}, "at least 1 step"),
+        ({"horizon": 0}, "at least 1; got 0"),
         ({"policy": 3}, "expected a function of the observation"),
         ({"policy": "nowhere.zip"}, "no policy file"),
         ({"policy": apeval.Stochastic(lambda x: x)}, "DiscretePolicy"),
@@ -437,6 +464,7 @@ def test_paths() -> None:
     class Inner:
         def __init__(self) -> None:
             self.opt, self.pair = {"g": 9.8}, (1.0, (2.0, 3.0))
+            self.whole, self.count = np.arange(3), np.int64(4)
 
     class Env:
         inner = Inner()
@@ -445,6 +473,12 @@ def test_paths() -> None:
         write(Env, parse(path), np.array(value))
         assert read(Env, parse(path)) == value
     assert Env.inner.pair == (1.0, (7.0, 3.0))
+    write(Env, parse("inner.pair[1]"), np.array([4.0, 5.5]))  # a tuple is replaced as a whole
+    assert Env.inner.pair == (1.0, (4.0, 5.5))
+    write(Env, parse("inner.count"), np.array(4.5))
+    assert Env.inner.count == 4.5
+    with pytest.raises(ProblemError, match="round the noise away"):
+        write(Env, parse("inner.whole"), np.array([0.0, 1.5, 2.0]))
     for wrong in ("", ".x", "a..b", "a[", "a b"):
         with pytest.raises(ProblemError):
             parse(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import re
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_every_option_is_documented(command: str) -> None:
     given = [o for p in COMMANDS[command].params for o in (*p.opts, *p.secondary_opts)]
     options = {o for o in given if o.startswith("--")}
     mentioned = set(re.findall(r"--[a-z][a-z-]*", section))
-    assert options - {"--help"} <= mentioned
+    assert options - {"--help", "--quiet"} <= mentioned  # documented once, for all of them
     assert mentioned <= options
 
 
@@ -83,3 +84,32 @@ def test_exact_values_are_those_of_the_code(page: str) -> None:
         truth = apeval.make(name).truth
         assert truth is not None
         assert f"{truth().value:.5e}" == value
+
+
+def test_the_api_page_is_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("api_page", DOCS.parent / "tools" / "api_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.page() == PAGES["reference/api.md"], "run python tools/api_page.py"
+
+
+def test_every_example_has_a_line() -> None:
+    folder = DOCS.parent / "examples"
+    lines = (folder / "README.md").read_text("utf-8")
+    assert set(re.findall(r"^- \[(\w+\.py)\]", lines, re.MULTILINE)) == {
+        path.name for path in folder.glob("*.py")
+    }
+
+
+def test_the_citation_has_the_version() -> None:
+    assert f"version: {apeval.__version__}\n" in (DOCS.parent / "CITATION.cff").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "examples/README.md"])
+def test_links_outside_the_site_lead_somewhere(page: str) -> None:
+    file = DOCS.parent / page  # mkdocs checks those of the site
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", file.read_text("utf-8"))
+    for link in links:
+        assert link.startswith("https://") or (file.parent / link).exists(), link

@@ -179,9 +179,7 @@ def test_natures_action_is_the_environments_by_default() -> None:
 
     def actions(nominal_law: Any, space: Any) -> tuple[Any, ...]:
         Recorder.seen, Recorder.space = (), space
-        problem = from_gymnasium(
-            Recorder, nominal=nominal_law, failed=lambda *_: False, horizon=2
-        )
+        problem = from_gymnasium(Recorder, nominal=nominal_law, failed=lambda *_: False, horizon=2)
         nominal(problem, 3)
         return Recorder.seen
 
@@ -237,9 +235,7 @@ def test_an_observation_that_is_no_array_needs_a_view() -> None:
             return {"angle": obs[0]}, info
 
     def problem(**views: Any) -> Problem:
-        return from_gymnasium(
-            Named, nominal=Normal(), failed=lambda *_: False, horizon=3, **views
-        )
+        return from_gymnasium(Named, nominal=Normal(), failed=lambda *_: False, horizon=3, **views)
 
     draws = Draws(make_key(0), np.arange(2))
     with pytest.raises(ProblemError, match="views="):

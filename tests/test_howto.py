@@ -1,25 +1,56 @@
-"""The code on every how-to page runs, block after block, in an empty folder."""
+"""The code of the tutorial and of every how-to page runs, block after block, in an empty folder."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "how-to").glob("*.md"))
+from apeval.cli.main import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
+BLOCK = re.compile(r'^```(python|sh)(?: title="([\w.]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+MOST = 30  # lines of a user's own code in the tutorial
+
+
+def command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a line of a shell block in this process."""
+    monkeypatch.setattr(sys, "argv", shlex.split(line))
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0, line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = page.read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    if "stable_baselines3" in "".join(blocks):
+    blocks = BLOCK.findall(page.read_text("utf-8"))
+    if any("stable_baselines3" in code for _, _, code in blocks):
         pytest.importorskip("stable_baselines3", reason="the extra train is not installed")
     monkeypatch.chdir(tmp_path)
+    names = {"__name__": page.stem}
     with contextlib.redirect_stdout(io.StringIO()):
-        exec(compile("\n".join(blocks), page.name, "exec"), {"__name__": page.stem})
+        for language, title, code in blocks:
+            if title:
+                Path(title).write_text(code, encoding="utf-8")
+            elif language == "python":
+                exec(compile(code, page.name, "exec"), names)
+            else:
+                for line in code.splitlines():
+                    command(line, monkeypatch)
+    if page.stem == "tutorial":
+        assert Path("report.html").stat().st_size > 0
+        assert Path("crash.gif").read_bytes()[:3] == b"GIF"
+
+
+def test_the_tutorial_is_short() -> None:
+    blocks = BLOCK.findall(PAGES[0].read_text("utf-8"))
+    own = [line for kind, _, code in blocks if kind == "python" for line in code.splitlines()]
+    assert 0 < len([line for line in own if line.strip()]) <= MOST

@@ -224,9 +224,7 @@ def test_failure_at_the_last_decision_is_no_horizon_failure() -> None:
 
 
 def test_judged_at_the_end_only() -> None:
-    problem = line(
-        judge_at_end=True, done=lambda x: x[:, 0] < -3.0, margin=lambda x: 2.0 - x[:, 0]
-    )
+    problem = line(judge_at_end=True, done=lambda x: x[:, 0] < -3.0, margin=lambda x: 2.0 - x[:, 0])
     batch = nominal(problem, 400)
     back = 0
     for i, x in enumerate(paths(batch)):

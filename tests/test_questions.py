@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from typer.testing import CliRunner
 
 import apeval
@@ -136,6 +136,43 @@ def test_too_wide_too_few_and_beyond_are_refused_with_a_reason(sums: InMemory) -
     outside = apeval.reweight(int_v1, ["high=2", "low=-2"])
     assert outside.refused is not None
     assert "never takes" in outside.refused
+
+
+def test_frequent_failures_of_the_nominal_part_speak_for_themselves() -> None:
+    """200 of 1,000 nominal episodes fail; a learned part that never fails takes nothing away."""
+    n, rng = 2_000, np.random.default_rng(0)
+    component = np.repeat([0, 1], n // 2)
+    z = rng.normal(size=n) + 5.0 * component  # part 1 looks where nothing fails
+    log_p, log_1 = norm.logpdf(z), norm.logpdf(z, 5.0)
+    kind = (z < -0.84).astype(np.int64)
+    zeros = np.zeros(n)
+    sample = Sample(
+        component,
+        log_p,
+        np.stack([log_p, log_1], axis=1),
+        kind,
+        zeros > 0,
+        zeros.astype(int),
+        zeros,
+    )
+    many = reweigh(sample, norm.logpdf(z, scale=1.1), 0.95)
+    assert many.refused is None
+    assert many.numbers.interval[0] < ndtr(-0.84 / 1.1) < many.numbers.interval[1]
+
+
+def test_runs_of_edited_code_are_merged_with_a_warning(sums: InMemory) -> None:
+    @dataclass
+    class Stored(InMemory):
+        provenance: dict[str, object] = field(default_factory=dict)
+
+    runs = []
+    for seed, code in ((31, "a"), (32, "b")):
+        run = Stored(sums.of, provenance={"files": [{"name": "my.py", "sha256": code}]})
+        apeval.evaluate(run.of, episodes=600, seed=seed, recorder=run)
+        runs.append(run)
+    merged = apeval.merge(runs)
+    assert not merged.trusted
+    assert "code is not the same" in merged.warnings[0]
 
 
 def test_a_changed_problem_may_differ_in_its_nominal_only(sums: InMemory) -> None:

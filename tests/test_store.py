@@ -21,6 +21,8 @@ from apeval.problem.laws import CategoricalLaw, Law, NormalLaw, TruncatedNormalL
 from apeval.problem.problem import Problem
 from apeval.results import journal
 from apeval.results.columns import TYPES
+from apeval.results.files import write_bytes
+from apeval.results.store import refuse_another
 from apeval.run.past import InMemory
 from apeval.simulate.episodes import Episodes
 
@@ -289,6 +291,32 @@ def test_a_new_run_replaces_an_old_one_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "episodes" / "notes.txt").read_text() == "mine"
 
 
+def test_a_file_in_a_folders_place_and_a_folder_in_a_files_are_refused(tmp_path: Path) -> None:
+    file, folder = tmp_path / "my.py", tmp_path / "runs"
+    file.write_text("")
+    folder.mkdir()
+    with pytest.raises(ApevalError, match="is a file, not a run folder"):
+        apeval.load(file)
+    with pytest.raises(ApevalError, match="cannot write"):
+        write_bytes(folder, b"x")
+    assert sorted(tmp_path.iterdir()) == [file, folder]  # no draft is left behind
+
+
+def test_another_problems_code_is_not_replayed(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(
+        "import apeval\ndef wide(): return apeval.make('gaussian-sum', steps=4)\n"
+        "def narrow(): return apeval.Problem(nominal=apeval.Normal([0, 0], 1), "
+        "reset=lambda d: 0, agent=lambda x: 0, step=lambda *a: 0, failed=lambda x: 0, horizon=4, "
+        "kinds=('high',))\n"
+    )
+    out, code = tmp_path / "run", f"{tmp_path / 'two.py'}"
+    problem = apeval.make(f"{code}:wide")
+    apeval.evaluate(problem, "mc", episodes=300, recorder=apeval.Recorder(out))
+    assert apeval.load(out).problem(f"{code}:wide").nominal.dim == problem.nominal.dim
+    with pytest.raises(ApevalError, match=r"narrow is not the problem of .* has 1 components"):
+        apeval.load(out).problem(f"{code}:narrow")
+
+
 def test_a_run_under_way_is_not_taken_for_a_finished_one(tmp_path: Path) -> None:
     recorder = apeval.Recorder(tmp_path)
     recorder.batch(recorded(gauss(), "mc", 200).episodes, 0)
@@ -298,3 +326,13 @@ def test_a_run_under_way_is_not_taken_for_a_finished_one(tmp_path: Path) -> None
     torn = tmp_path / journal.JOURNAL / "000001.decisions.parquet"
     torn.write_bytes(b"PAR1")  # interrupted before the second file of the pair
     assert journal.numbers(tmp_path / journal.JOURNAL) == [0]
+
+
+def test_a_run_of_another_problem_is_not_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    walk = apeval.make("walk", top=5)
+    apeval.evaluate(walk, steps=500, recorder=apeval.Recorder(folder))
+    refuse_another(folder, walk)
+    for other in (apeval.make("walk", top=6), apeval.make("one-step")):
+        with pytest.raises(ApevalError, match="holds a run of walk"):
+            refuse_another(folder, other)

@@ -11,7 +11,8 @@ import numpy as np
 from apeval.adapt.compose import Code
 from apeval.adapt.disturbed import VERDICT, ActsFirst, Disturbed, Plan, Verdict
 from apeval.adapt.events import BlankSensor, Event
-from apeval.adapt.noises import ObservationNoise, ParameterNoise
+from apeval.adapt.noises import AtPath, ObservationNoise, ParameterNoise
+from apeval.adapt.paths import parse
 from apeval.adapt.policies import as_policy
 from apeval.adapt.sources import Source
 from apeval.adapt.spaces import check_space
@@ -64,19 +65,19 @@ def from_env(
     >>> problem.horizon, problem.nominal.dim
     (10, 1)
     """
+    if horizon is not None and (not isinstance(horizon, int) or horizon < 1):
+        raise ProblemError(f"horizon must be a whole number of steps, at least 1; got {horizon!r}")
     make = _Maker(env, dict(env_options or {}), horizon)
     sources = _sources(disturb)
     probe = make()
     try:
-        space, limit, parts = _look(probe, sources)
+        space, seen, limit, parts = _look(probe, sources)
     finally:
         if hasattr(probe, "close"):
             probe.close()
     horizon = limit if horizon is None else horizon
     steppers = [k for k, source in enumerate(sources) if not source.at_start]
     starters = [k for k, source in enumerate(sources) if source.at_start]
-    if horizon is not None and horizon < 1:
-        raise ProblemError(f"horizon must be at least 1 step; got {horizon}")
     whole = not steppers  # then one decision, the start, is all that nature makes
     start_code = None
     if whole:
@@ -89,7 +90,7 @@ def from_env(
         step_code = Code([parts[k] for k in steppers], times, latent=bool(starters))
         if starters:
             start_code = Code([parts[k] for k in starters], [1] * len(starters), latent=True)
-    fitted = as_policy(policy, space)
+    fitted = as_policy(policy, space, seen)
     acts_first = frames == 1 and not whole and not any(_senses(source) for source in sources)
     at_horizon = isinstance(fails, str) and fails == "horizon"
     if at_horizon and horizon is None:
@@ -193,15 +194,28 @@ def _sources(disturb: Any) -> list[Source]:
             )
         if not isinstance(source.hold, int) or source.hold < 1:
             raise ProblemError(f"hold must be a whole number ≥ 1; got {source.hold!r}")
-    paths = [s.path for s in given if isinstance(s, ParameterNoise) and not s.kick]
-    twice = next((path for path in paths if paths.count(path) > 1), None)
-    if twice:
-        raise ProblemError(f"two ParameterNoise act on '{twice}': give one, with both noises' std")
+    _check_paths([source for source in given if isinstance(source, AtPath)])
     return list(given)
 
 
-def _look(probe: Any, sources: list[Source]) -> tuple[Any, int | None, list[Any]]:
-    """The action space, the environment's own limit, and the disturbances' laws in it."""
+def _check_paths(sources: list[AtPath]) -> None:
+    """A ParameterNoise writes base + noise: what another one did at its place would be lost."""
+    for number, one in enumerate(sources):
+        if not isinstance(one, ParameterNoise) or one.kick:
+            continue
+        for other in sources[:number] + sources[number + 1 :]:
+            a, b = parse(one.path), parse(other.path)
+            if a[: len(b)] == b[: len(a)]:
+                raise ProblemError(
+                    f"two disturbances act on '{one.path}', and the first would be overwritten: "
+                    "give one with both noises' std, or let ParameterNoise add to the current "
+                    "value (kick=True)"
+                )
+
+
+def _look(probe: Any, sources: list[Source]) -> tuple[Any, Any, int | None, list[Any]]:
+    """The spaces of actions and observations, the environment's own limit, and the disturbances'
+    laws in it."""
     for part in ("action_space", "observation_space"):
         if not hasattr(probe, part):
             raise ProblemError(
@@ -218,7 +232,7 @@ def _look(probe: Any, sources: list[Source]) -> tuple[Any, int | None, list[Any]
         ) from error
     limit = getattr(getattr(probe, "spec", None), "max_episode_steps", None)
     parts = [source.part(probe) for source in sources]
-    return probe.action_space, limit, parts
+    return probe.action_space, probe.observation_space, limit, parts
 
 
 def _frames(steppers: list[Source]) -> int:

@@ -79,8 +79,25 @@ class ObservationNoise(Source):
         return noisy.astype(np.asarray(seen).dtype)
 
 
+class AtPath(Source):
+    """A disturbance of an attribute of ``env.unwrapped``. What it leaves there is undone before
+    the next episode, where the environment's reset does not do so."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        parse(self.path)
+
+    def before_reset(self, number: int, on: Moment) -> None:
+        if number in on.base:
+            write(on.env, parse(self.path), on.base[number])
+
+    def after_reset(self, number: int, on: Moment) -> None:
+        on.base[number] = read(on.env, parse(self.path))
+
+
 @dataclass(frozen=True)
-class ParameterNoise(Source):
+class ParameterNoise(AtPath):
     """Gaussian noise on an attribute of ``env.unwrapped``, such as ``force_mag``, ``g``,
     ``model.opt.gravity[0]`` or ``data.qfrc_applied[2]`` (an external force).
 
@@ -99,7 +116,7 @@ class ParameterNoise(Source):
     once: bool = False
 
     def __post_init__(self) -> None:
-        parse(self.path)
+        super().__post_init__()
         if self.kick and self.relative:
             raise ProblemError("ParameterNoise: kick and relative exclude each other")
 
@@ -112,13 +129,6 @@ class ParameterNoise(Source):
         what = f"ParameterNoise('{self.path}')"
         return Gaussian.of(what, width, self.mean, self.std, self.bound)
 
-    def before_reset(self, number: int, on: Moment) -> None:
-        if number in on.base and not self.kick:
-            write(on.env, parse(self.path), on.base[number])
-
-    def after_reset(self, number: int, on: Moment) -> None:
-        on.base[number] = read(on.env, parse(self.path))
-
     def push(self, number: int, e: Any, on: Moment) -> None:
         base = read(on.env, parse(self.path)) if self.kick else on.base[number]
         noise = np.reshape(e, base.shape)
@@ -127,7 +137,7 @@ class ParameterNoise(Source):
 
 
 @dataclass(frozen=True)
-class StartNoise(Source):
+class StartNoise(AtPath):
     """Gaussian noise on the initial state: on an attribute such as ``state[1]`` or
     ``data.qvel[0]``, added to what the reset gave, or put in its place (`replace`).
 
@@ -143,9 +153,6 @@ class StartNoise(Source):
     observe: Callable[[Any], Any] | None = None
 
     at_start = True
-
-    def __post_init__(self) -> None:
-        parse(self.path)
 
     def part(self, env: Any) -> Part:
         width = read(env, parse(self.path)).size

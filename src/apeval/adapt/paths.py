@@ -72,9 +72,16 @@ def _put(owner: Any, path: Path, value: Array, whole: Path) -> None:
         return
     old = _get(owner, path[0], whole)
     if isinstance(old, np.ndarray) and old.ndim:
+        if old.dtype.kind != "f" and np.any(value != np.round(value)):
+            raise ProblemError(
+                f"{_text(whole)} of the environment holds whole numbers ({old.dtype}), which would "
+                "round the noise away: make it an array of floats in the environment"
+            )
         old[...] = np.reshape(value, old.shape)
+    elif isinstance(old, list | tuple):
+        _assign(owner, kind, key, type(old)(np.reshape(value, np.shape(old)).tolist()))
     else:
-        kept: Any = type(old) if isinstance(old, np.generic) else float
+        kept: Any = type(old) if isinstance(old, np.floating) else float
         _assign(owner, kind, key, kept(np.reshape(value, ()).item()))
 
 

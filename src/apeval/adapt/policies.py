@@ -32,6 +32,10 @@ class Policy(ABC):
     def act(self, obs: Any, u: FloatArray) -> Any:
         """An action from `chance` uniforms in (0, 1)."""
 
+    def fit(self, space: Any, seen: Any) -> None:  # noqa: B027
+        """Refuse an environment with these spaces of actions and observations if the policy
+        was not made for it."""
+
 
 class FunctionPolicy(Policy):
     """A function of the observation."""
@@ -145,14 +149,15 @@ class TorchPolicy(Policy):
         return int(values.argmax()) + int(self.space.start)
 
 
-def as_policy(policy: Any, space: Any) -> Policy:
-    """What a user may give as `policy=`."""
-    if isinstance(policy, Policy):
-        return policy
+def as_policy(policy: Any, space: Any, seen: Any) -> Policy:
+    """What a user may give as `policy=`, for these spaces of actions and observations."""
     if isinstance(policy, str | Path):
         from apeval.adapt.sb3 import load_sb3
 
-        return load_sb3(policy)
+        policy = load_sb3(policy)
+    if isinstance(policy, Policy):
+        policy.fit(space, seen)
+        return policy
     if isinstance(policy, Stochastic):
         raise ProblemError(
             "apeval.Stochastic is a policy over batches of states: here use "
@@ -164,7 +169,7 @@ def as_policy(policy: Any, space: Any) -> Policy:
     if _predicts(policy):
         from apeval.adapt.sb3 import SB3Policy
 
-        return SB3Policy(policy)
+        return as_policy(SB3Policy(policy), space, seen)
     if callable(policy):
         return FunctionPolicy(policy)
     near = next((name for name in ("act", "forward", "get_action") if hasattr(policy, name)), None)

@@ -26,6 +26,17 @@ class SB3Policy(Policy):
     def act(self, obs: Any, u: FloatArray) -> Any:
         return self.model.predict(obs, deterministic=True)[0]
 
+    def fit(self, space: Any, seen: Any) -> None:
+        for what, theirs in (("action", space), ("observation", seen)):
+            mine = getattr(self.model, f"{what}_space", theirs)
+            sizes = [(getattr(s, "shape", None), getattr(s, "n", None)) for s in (mine, theirs)]
+            if sizes[0] != sizes[1]:
+                raise ProblemError(
+                    f"the model was trained with the {what} space {mine}, the environment has "
+                    f"{theirs}: give the model that was trained for this environment, or a "
+                    "function that fits the two (policy=lambda obs: …)"
+                )
+
 
 def load_sb3(
     path: str | Path, algorithm: str | None = None, *, deterministic: bool = True

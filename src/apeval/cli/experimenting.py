@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from apeval.cli.output import print_json
+from apeval.cli.output import is_quiet, note, print_json
 from apeval.errors import ApevalError
 from apeval.experiments.registry import REPORTING, TUNING, Request, find, store
 from apeval.results.store import prepare
@@ -64,14 +64,14 @@ def run_experiment(
     else:
         typer.echo(report.text)
         if folder is not None:
-            typer.echo(f"\nstored in {folder}")
+            note(f"\nstored in {folder}")
     if not report.passed:
         raise typer.Exit(1)
 
 
 @contextmanager
 def _ticker(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    if quiet or not sys.stderr.isatty():
+    if quiet or is_quiet() or not sys.stderr.isatty():
         yield lambda what, done, total: None
         return
     from rich.console import Console

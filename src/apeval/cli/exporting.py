@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
+from apeval.cli.output import note
 from apeval.results.export import export_csv
 from apeval.results.folder import load
 
@@ -13,4 +12,4 @@ from apeval.results.folder import load
 def export_run(path: Path, folder: Path) -> None:
     """Write the tables, and say where."""
     for file in export_csv(load(path), folder):
-        typer.echo(str(file))
+        note(str(file))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from apeval.cli.output import print_json
+from apeval.cli.output import note, print_json
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.extension import chain, save_extension
@@ -53,7 +53,7 @@ def show_extended(
         return
     typer.echo(str(merged))
     if folder is not None:
-        typer.echo(f"  stored in            {folder}")
+        note(f"  stored in            {folder}")
 
 
 def _named(memory: InMemory | None) -> InMemory:

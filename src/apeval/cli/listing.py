@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from apeval.adapt.address import find, full_address, is_address
+from apeval.cli.output import note
 from apeval.environments import entries
 from apeval.errors import unknown
 from apeval.learn.method import methods
@@ -26,7 +27,7 @@ def show(name: str | None) -> None:
     if name is None:
         _lines("problems", {n: e.description for n, e in problems.items()})
         _lines("methods", {n: m.description for n, m in known.items()})
-        typer.echo("\nSettings of one of them: apeval list NAME")
+        note("\nSettings of one of them: apeval list NAME")
     elif name in known:
         console.print(f"[bold]{name}[/bold]: {known[name].description}")
         console.print(_fields(known[name].config))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from apeval.cli.output import print_json
+from apeval.cli.output import note, print_json
 from apeval.results.extension import EXTENSION
 from apeval.results.files import write_json
 from apeval.results.folder import load
@@ -34,4 +34,4 @@ def merge_runs(paths: list[Path], confidence: float | None, out: Path | None, js
     else:
         typer.echo(str(merged))
         if out is not None:
-            typer.echo(f"  stored in            {out}")
+            note(f"  stored in            {out}")

@@ -7,6 +7,25 @@ from typing import Any
 
 import typer
 
+_quiet = False
+
+
+def hush(quiet: bool) -> None:
+    """Print nothing but results and errors, or (False, at a command's start) all there is."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return _quiet
+
+
+def note(text: str) -> None:
+    """Something that is no result, such as where a file was written."""
+    if not _quiet:
+        typer.echo(text)
+
 
 def print_json(data: dict[str, Any]) -> None:
     """One object on stdout."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from apeval.adapt.new import write_template
-from apeval.cli.output import print_json
+from apeval.cli.output import note, print_json
 from apeval.cli.running import build_problem
 from apeval.errors import ApevalError
 from apeval.simulate.check import check_problem
@@ -17,7 +17,7 @@ from apeval.simulate.check.report import Report
 def new(path: Path, kind: str, force: bool) -> None:
     """Write a template, and say what to do with it."""
     write_template(path, kind, force)
-    typer.echo(f"wrote {path}; next:\n  apeval check {path}\n  apeval run {path} --episodes 2000")
+    note(f"wrote {path}; next:\n  apeval check {path}\n  apeval run {path} --episodes 2000")
 
 
 def check(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from apeval.cli.output import print_json
+from apeval.cli.output import note, print_json
 from apeval.errors import ApevalError
 from apeval.results.folder import load
 from apeval.results.replaying import replay_failure, replay_mode
@@ -34,4 +34,4 @@ def replay_run(
         return
     typer.echo(str(it))
     if out is not None:
-        typer.echo(f"drawn in {out}")
+        note(f"drawn in {out}")

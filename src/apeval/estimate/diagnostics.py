@@ -9,9 +9,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from apeval.estimate.explored import Explored, Missed, missed, unseen_kinds
-from apeval.estimate.interval import Estimate
+from apeval.estimate.interval import Estimate, effective_size
 from apeval.estimate.pareto import pareto_k
 from apeval.estimate.sample import Sample
+from apeval.problem.types import FloatArray
+
+ENOUGH = 20.0
+"""Effective failures that speak for themselves."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Diagnostics:
     """Tail index of the failures' weights; None for equal weights and for too few."""
     nominal_only_share: float | None
     """Share of the estimate from failures that the nominal part of the proposal produces more
-    often than the learned part; None where the proposal lacks one of the two."""
+    often than the learned part, unless it has seen enough of them; None where the proposal lacks
+    one of the two."""
     explored_failures: int | None
     """Failing episodes that learning reported; None where the method reports none."""
     explored_estimate: float | None
@@ -52,7 +57,7 @@ def diagnose(sample: Sample, estimate: Estimate, explored: Explored | None = Non
         ess=estimate.ess,
         largest_share=float(w.max() / w.sum()) if (w > 0.0).any() else None,
         pareto_k=None if sample.unweighted else pareto_k(w),
-        nominal_only_share=_nominal_only(sample),
+        nominal_only_share=nominal_only(sample, sample.weights * sample.failed),
         explored_failures=None if explored is None else len(explored.kind),
         explored_estimate=None if explored is None else explored.estimate,
         explored_standard_error=None if explored is None else explored.standard_error,
@@ -70,13 +75,16 @@ def detection_limit(sample: Sample, confidence: float) -> float | None:
     return float(-math.expm1(math.log1p(-confidence) / n)) if n else None
 
 
-def _nominal_only(sample: Sample) -> float | None:
+def nominal_only(sample: Sample, weights: FloatArray) -> float | None:
+    """Share of Σ weights from episodes that the nominal part of the proposal produces more often
+    than the learned part; 0 where the nominal part has seen enough of them to speak for them
+    itself, None where the proposal lacks one of the two."""
     learned = ~sample.nominal & (sample.counts > 0)
-    w = sample.weights * sample.failed
-    if not learned.any() or not sample.nominal.any() or not w.sum() > 0.0:
+    if not learned.any() or not sample.nominal.any() or not weights.sum() > 0.0:
         return None
     with np.errstate(divide="ignore"):
         log_share = np.log(sample.counts / sample.n)
     by_learned = logsumexp((sample.log_q + log_share)[:, learned], axis=1)
     by_nominal = logsumexp((sample.log_q + log_share)[:, sample.nominal], axis=1)
-    return float(w[by_learned < by_nominal].sum() / w.sum())
+    alone = weights * (by_learned < by_nominal)
+    return 0.0 if effective_size(alone) >= ENOUGH else float(alone.sum() / weights.sum())

@@ -66,8 +66,10 @@ def _episodes(sample: Sample, w: FloatArray, z: float, error: float) -> float:
     if sample.unweighted:
         sigma = float(np.sqrt(mean * (1.0 - mean) / sample.n))
     a, b = z * sigma * np.sqrt(sample.n) / mean, float(w.max()) / (2.0 * mean)
+    if a <= 0.0:
+        return 1.0
     if sample.unweighted:
         b = 0.0
     # error = a/√n + b/n, a quadratic in 1/√n
     root = (-a + np.sqrt(a * a + 4.0 * b * error)) / (2.0 * b) if b > 0.0 else error / a
-    return float(min(max(1.0 / root**2, 1.0), _MOST)) if a > 0.0 else 1.0
+    return float(min(max(1.0 / root**2, 1.0), _MOST))

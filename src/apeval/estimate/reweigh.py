@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
+from apeval.estimate.diagnostics import ENOUGH, nominal_only
 from apeval.estimate.interval import Estimate, effective_size, estimate
 from apeval.estimate.pareto import pareto_k
 from apeval.estimate.sample import Sample
 from apeval.problem.types import FloatArray
 
-ENOUGH = 20.0  # effective failures below which no answer is given
 _EXPECTED = 10.0  # the same, predicted from the laws alone
 _HEAVIEST = 0.2  # of the answer, from one episode
 _TAIL = 0.7  # Pareto k: the usual limit of Pareto-smoothed importance sampling
@@ -99,24 +98,10 @@ def _refusal(
             f"the new nominal has tails that the run did not cover (Pareto k = {k:.2f} of the "
             f"failures' weights, above {_TAIL})"
         )
-    unlearned = _unlearned(sample, w)
+    unlearned = nominal_only(sample, w) or 0.0
     if unlearned > _UNLEARNED:
         return (
             f"{unlearned:.0%} of the answer would come from failures that the run's adversary "
             "hardly produces: they were too unlikely under the old nominal to be learned"
         )
     return None
-
-
-def _unlearned(sample: Sample, w: FloatArray) -> float:
-    """Share of the answer from failures that the nominal part of the proposal produces more often
-    than the learned part; 0 where the proposal lacks one of the two."""
-    nominal = sample.nominal
-    learned = ~nominal & (sample.counts > 0)
-    if not learned.any() or not nominal.any():
-        return 0.0
-    with np.errstate(divide="ignore"):
-        log_share = np.log(sample.counts / sample.n)
-    by_learned = logsumexp((sample.log_q + log_share)[:, learned], axis=1)
-    by_nominal = logsumexp((sample.log_q + log_share)[:, nominal], axis=1)
-    return float(w[by_learned < by_nominal].sum() / w.sum())

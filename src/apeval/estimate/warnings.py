@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apeval.estimate.diagnostics import Findings, diagnose
+from apeval.estimate.diagnostics import ENOUGH, Findings, diagnose
 from apeval.estimate.interval import Estimate
 from apeval.estimate.sample import Sample
 from apeval.simulate.simulation import Budget
 
-ENOUGH_ESS, ENOUGH_COUNTED = 20.0, 10.0  # Monte Carlo's interval is exact at any count
+ENOUGH_COUNTED = 10.0  # Monte Carlo's interval is exact at any count
 _HEAVY_TAIL = 0.7  # the usual limit of Pareto-smoothed importance sampling
 _HEAVY_SHARE = 0.2
 _MISSED_SHARE = 0.1
@@ -83,7 +83,7 @@ def _tail(sample: Sample, findings: Findings, budget: Budget) -> list[Note]:
     """Too few failures, one that outweighs the rest, or a tail that promises worse."""
     d = findings.numbers
     failures = int(sample.failed.sum())
-    enough = ENOUGH_COUNTED if sample.unweighted else ENOUGH_ESS
+    enough = ENOUGH_COUNTED if sample.unweighted else ENOUGH
     if d.ess < enough:
         times = enough / max(d.ess, 1.0)
         return [

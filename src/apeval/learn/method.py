@@ -51,6 +51,10 @@ class Learner(ABC):
     def proposal(self) -> Mixture:
         """The frozen proposal."""
 
+    def phase(self) -> str:
+        """What the next `advance` will do, for who watches: exploring or learning."""
+        return "learning"
+
     def counted(self) -> list[Counted]:
         """Batches of learning that count in the estimate; the frozen stage has the rest of 1."""
         return []

@@ -6,6 +6,7 @@ device in a file's place is refused, on reading and on writing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -30,6 +31,8 @@ def write_bytes(path: Path, data: bytes) -> Path:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise ApevalError(f"cannot write {path}: {error.strerror or error}") from None
     return path
 

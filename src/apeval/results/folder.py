@@ -179,7 +179,22 @@ class Run:
                 f"{name} is not the problem of {self.path}: its failures are "
                 f"{', '.join(problem.kinds)}, there they are {', '.join(result.kinds)}"
             )
+        if address is not None:
+            _check_widths(problem, self.episodes, f"{name} is not the problem of {self.path}")
         return problem.seen_as(result.view)
+
+
+def _check_widths(problem: Problem, it: Episodes, otherwise: str) -> None:
+    """Whether recorded disturbances are of the problem's width."""
+    start = 0 if problem.initial is None else problem.initial.dim
+    for what, mine, recorded in (
+        ("a decision", problem.nominal.dim, it.a_E.shape[1]),
+        ("the start", start, it.a_0.shape[1]),
+    ):
+        if mine != recorded:
+            raise ApevalError(
+                f"{otherwise}: there {what} has {recorded} components of disturbance, here {mine}"
+            )
 
 
 def _accepted(factory: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,10 @@ def _write(folder: Path, state: dict[str, Any]) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a finished run."""
+    if folder.is_file():
+        raise ApevalError(
+            f"{folder} is a file, not a run folder: give a folder that `apeval run … --out` wrote"
+        )
     if not folder.is_dir():
         raise ApevalError(f"there is no run folder {folder}: apeval run … --out {folder} makes one")
     path = folder / MANIFEST

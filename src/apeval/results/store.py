@@ -5,10 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
 from apeval.results.files import read_json, write_json
-from apeval.run.result import Result
+from apeval.run.result import Result, plain
 
-__all__ = ["CURVE", "RECORDS", "RESULT", "prepare", "read_json", "save", "write_json"]
+__all__ = [
+    "CURVE",
+    "RECORDS",
+    "RESULT",
+    "prepare",
+    "read_json",
+    "refuse_another",
+    "save",
+    "write_json",
+]
 
 RESULT, RECORDS, CURVE = "result.json", "failures.json", "curve.json"
 
@@ -32,3 +42,20 @@ def save(result: Result, folder: Path) -> Path:
     write_json(folder / RECORDS, list(result.records))
     write_json(folder / CURVE, list(result.curve))
     return write_json(folder / RESULT, result.as_json())
+
+
+def refuse_another(folder: Path, problem: Problem) -> None:
+    """A run of another problem is not replaced: it may have taken days."""
+    path = folder / RESULT
+    if not path.is_file():
+        return
+    try:
+        held = read_json(path)
+        other, parameters = held["problem"], held["parameters"]
+    except (ApevalError, KeyError, TypeError):
+        return  # nothing that could be read again
+    if other != problem.name or parameters != plain(dict(problem.parameters)):
+        what = f"{other} with other settings" if other == problem.name else other
+        raise ApevalError(
+            f"{folder} holds a run of {what}: choose another --out, or delete the folder first"
+        )

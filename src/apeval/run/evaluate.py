@@ -25,7 +25,7 @@ from apeval.problem.settings import build
 from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.frozen import Frozen, reduce, run_frozen_stage
 from apeval.run.modes import find_modes
-from apeval.run.progress import Listener, tell
+from apeval.run.progress import Listener, Teller
 from apeval.run.recorder import Outcome, Recorder
 from apeval.run.result import FinalStage, Kind, Result
 from apeval.simulate.adversary import Mixture
@@ -147,10 +147,12 @@ def to_learn(budget: Budget, problem: Problem) -> Budget:
 
 
 def _learn(learner: Learner, simulation: Simulation, listener: Listener | None) -> None:
+    teller = Teller(listener, simulation)
+    teller.tell(learner.phase())
     learning = True
     while learning:
         learning = learner.advance(simulation)
-        tell(listener, "learning", simulation, learner.value(), None)
+        teller.tell(learner.phase(), learner.value())
 
 
 def _explored(found: Exploration | None, proposal: Mixture, sample: Sample) -> Explored | None:

@@ -16,7 +16,7 @@ from apeval.estimate.target import Target
 from apeval.learn.method import Counted
 from apeval.problem.types import IntArray
 from apeval.run.failures import FailureLog
-from apeval.run.progress import Listener, tell
+from apeval.run.progress import ESTIMATING, Listener, Teller
 from apeval.simulate.adversary import Mixture, Nominal
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
@@ -134,6 +134,8 @@ def run_frozen_stage(
     level = confidence if target is None else target.confidence(confidence)
     looks = _Looks(target, 0 if target is None else target.next_look(0, 0, None))
     position, shown_at, shown = 0, 0.0, None
+    teller = Teller(listener, simulation, target)
+    teller.tell(ESTIMATING)
     simulation.begin_stage()
     while not looks.over and (n := min(simulation.problem.chunk, simulation.affordable())) > 0:
         if target is not None:
@@ -147,7 +149,7 @@ def run_frozen_stage(
         if listener:
             if shown is None or position >= _FRESH * shown_at:
                 shown_at, shown = position, estimate(earlier.with_final(samples), level)
-            tell(listener, "estimating", simulation, shown.value, shown.interval)
+            teller.tell(ESTIMATING, numbers=shown)
     if not samples:
         raise ApevalError(
             f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "

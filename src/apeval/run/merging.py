@@ -10,11 +10,11 @@ import numpy as np
 from scipy.stats import chi2
 
 from apeval.errors import ApevalError
-from apeval.estimate.diagnostics import detection_limit
+from apeval.estimate.diagnostics import ENOUGH, detection_limit
 from apeval.estimate.interval import estimate
 from apeval.estimate.pool import pool
 from apeval.estimate.target import of_a_look
-from apeval.estimate.warnings import ENOUGH_COUNTED, ENOUGH_ESS
+from apeval.estimate.warnings import ENOUGH_COUNTED
 from apeval.run.past import Past, same_problem
 from apeval.run.view import in_words, line, range_in_words
 
@@ -111,7 +111,7 @@ def merge(runs: Sequence[Past], extended: bool = False, confidence: float | None
     wanted = results[0].confidence if confidence is None else confidence
     looked = extended or any(result.target is not None for result in results)
     numbers = estimate(sample, of_a_look(wanted) if looked else wanted)
-    serious = _disagreement(runs) + _thin(sample.unweighted, numbers.ess)
+    serious = _changed(runs) + _disagreement(runs) + _thin(sample.unweighted, numbers.ess)
     doubts = [
         f"{run.path} by itself is not to be trusted: {run.result.warnings[0]}"
         for run in runs
@@ -172,6 +172,18 @@ def _budgets(runs: list[Past]) -> list[float]:
     return [float(result.steps) for result in results]
 
 
+def _changed(runs: list[Past]) -> list[str]:
+    """A problem of one's own keeps its name when its code is edited; stored runs have a hash."""
+    codes = [getattr(run, "provenance", {}).get("files") or None for run in runs]
+    for run, code in zip(runs[1:], codes[1:], strict=True):
+        if codes[0] is not None and code is not None and code != codes[0]:
+            return [
+                f"the problem's code is not the same in {runs[0].path} and {run.path}: if what it "
+                "does has changed, they have no common answer"
+            ]
+    return []
+
+
 def _disagreement(runs: list[Past]) -> list[str]:
     """Cochran's test: do the runs lie farther apart than their errors allow?"""
     v = np.array([run.result.estimate for run in runs])
@@ -190,7 +202,7 @@ def _disagreement(runs: list[Past]) -> list[str]:
 
 
 def _thin(unweighted: bool, ess: float) -> list[str]:
-    enough = ENOUGH_COUNTED if unweighted else ENOUGH_ESS
+    enough = ENOUGH_COUNTED if unweighted else ENOUGH
     if ess >= enough:
         return []
     return [f"the estimate rests on {ess:.1f} effective failures ({enough:.0f} are wanted)"]

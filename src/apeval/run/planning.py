@@ -18,7 +18,7 @@ from apeval.estimate.target import Target
 from apeval.problem.problem import Problem
 from apeval.run.evaluate import LONGEST, evaluate, to_learn
 from apeval.run.past import InMemory
-from apeval.run.progress import Listener, Progress
+from apeval.run.progress import ESTIMATING, Listener, Progress
 from apeval.run.recorder import Outcome
 from apeval.run.result import Result
 from apeval.run.view import in_words, line, rounded
@@ -122,7 +122,7 @@ class _Pilot(InMemory):
     def listen(self, now: Progress) -> None:
         """Told after every batch."""
         self.ended_at = time.perf_counter()
-        if now.phase == "learning":
+        if now.phase != ESTIMATING:
             self.learned_at, self.steps = self.ended_at, now.done
         if self.listener:
             self.listener(now)
@@ -169,8 +169,9 @@ def plan(
     )
     said = [] if result.trusted else list(result.warnings)
     final = None if pilot.outcome is None else _final(pilot.outcome)
-    if pilot.outcome is None or final is None or _failures(final) < _FEWEST:
-        return _unknown(result, target_error, steps, said, command)
+    seen = 0.0 if final is None else _failures(final)
+    if pilot.outcome is None or final is None or seen < _FEWEST:
+        return _unknown(result, target_error, _two_digits(_longer(seen) * steps), said, command)
     n = needed(final, target_error, confidence, seed)
     length = float(final.length.mean())
     rate = (result.steps - pilot.steps) / max(pilot.ended_at - pilot.learned_at, 1e-9)
@@ -199,7 +200,7 @@ def plan(
         estimate=result.estimate,
         interval=result.interval,
         steps=_two_digits(budget[1]),
-        steps_range=(_two_digits(budget[0]), _two_digits(budget[2])),
+        steps_range=(_two_digits(budget[0], down=True), enough),
         seconds=times[1],
         seconds_range=(times[0], times[2]),
         monte_carlo_episodes=episodes,
@@ -251,13 +252,18 @@ def _nominal_length(sample: Sample) -> float:
     )
 
 
-def _two_digits(x: float) -> int:
+def _two_digits(x: float, down: bool = False) -> int:
     unit = 10 ** max(0, int(np.floor(np.log10(max(x, 1.0)))) - 1)
-    return int(-(-x // unit) * unit)
+    return int(x // unit * unit) if down else int(-(-x // unit) * unit)
+
+
+def _longer(seen: float) -> float:
+    """How many times as long a pilot should have enough failures, from those seen."""
+    return 10.0 if seen <= 0.0 else min(10.0, max(2.0, 2.0 * _FEWEST / seen))
 
 
 def _unknown(
-    result: Result, error: float, steps: int, said: list[str], command: str | None
+    result: Result, error: float, longer: int, said: list[str], command: str | None
 ) -> Plan:
     """Too few failures to plan from: a longer pilot."""
     text = (
@@ -281,6 +287,6 @@ def _unknown(
         monte_carlo_episodes=None,
         monte_carlo_steps=None,
         monte_carlo_seconds=None,
-        command=f"{call} --target-error {error:g} --pilot-steps {10 * steps}",
+        command=f"{call} --target-error {error:g} --pilot-steps {longer}",
         warnings=(text, *said),
     )

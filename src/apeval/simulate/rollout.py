@@ -117,9 +117,7 @@ def rollout(
     )
 
 
-def situation(
-    problem: Problem, x: Any, draws: Draws, whole: FloatArray | None = None
-) -> Situation:
+def situation(problem: Problem, x: Any, draws: Draws, whole: FloatArray | None = None) -> Situation:
     """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because f_E may work in
     place on what they are views of."""
     a_A = np.array(problem.act(x, draws))

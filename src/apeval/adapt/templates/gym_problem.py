@@ -8,6 +8,7 @@ Replace the environment, the policy, the disturbance and the failure by your own
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import apeval
@@ -27,7 +28,7 @@ def margin(obs: Any) -> float:
     """The distance to failure: ≤ 0 exactly where the episode fails. Optional, but with it rare
     failures are found much sooner. The units do not matter."""
     x, _, angle, _ = obs
-    return float(min(0.2095 - abs(angle), (2.4 - abs(x)) / 10.0))
+    return float(min(math.radians(12.0) - abs(angle), (2.4 - abs(x)) / 10.0))
 
 
 def problem(gust: float = 0.03, horizon: int = 100) -> apeval.Problem:

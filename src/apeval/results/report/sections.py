@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apeval.estimate.warnings import ENOUGH_COUNTED, ENOUGH_ESS
+from apeval.estimate.diagnostics import ENOUGH
+from apeval.estimate.warnings import ENOUGH_COUNTED
 from apeval.results.report.charts import Charts, axis, series, xy
 from apeval.results.report.failures import failure_rows, replay_of
 from apeval.results.report.markup import Html, tag
@@ -180,7 +181,7 @@ def weights(it: Material, charts: Charts) -> list[Any]:
             f"Monte Carlo's failures all count the same. At least {ENOUGH_COUNTED:.0f} are wanted."
             if it.result["method"] == "mc"
             else f"The {count(final['failures'])} failures of unequal weight say as much as this "
-            f"many of equal weight. At least {ENOUGH_ESS:.0f} are wanted.",
+            f"many of equal weight. At least {ENOUGH:.0f} are wanted.",
         ),
         (
             "Largest share",

@@ -1,0 +1,210 @@
+"""Commands that take a problem. Heavy modules are imported by the command that needs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apeval.cli.options import Json, Out, Problem, Quiet, Settings
+
+
+def list_(
+    name: Annotated[str | None, typer.Argument(help="One of them, with its settings.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """List problems and methods, one line each; with a name, its settings.
+
+    \b
+    Examples:
+      apeval list
+      apeval list ape-tabular
+      apeval list walk
+      apeval list my_problem.py
+    """
+    from apeval.cli.listing import show
+
+    show(name)
+
+
+def run(
+    problem: Problem,
+    method: Annotated[
+        str | None, typer.Option(help="A method's name; by default the best for the problem.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Budget in decisions of nature, learning and estimating.")
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(help="Budget in episodes instead.")] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop when the interval is ± this part of the estimate, such as 0.1; the budget "
+            "is then an upper limit (1,000,000 steps if none is given)."
+        ),
+    ] = None,
+    below: Annotated[
+        float | None, typer.Option(help="Is the probability below this, such as 1e-5?")
+    ] = None,
+    view: Annotated[
+        str | None, typer.Option(help="What the method sees of the state, such as paper.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Same seed, same result; 0 by default, the next one with --extend."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
+    settings: Settings = None,
+    extend: Annotated[
+        Path | None,
+        typer.Option(help="A stored run of the problem, which this one makes more precise."),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check/--no-check", help="Look your own problem over first (2 seconds)."),
+    ] = True,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a log of the run's course that TensorBoard shows."),
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate a problem's failure probability.
+
+    \b
+    Examples:
+      apeval run minigrid-s1 --steps 9000
+      apeval run walk --steps 20000 --set problem.top=25 --json
+      apeval run minigrid-s1 --method mc --episodes 5000 --out runs/mc
+      apeval run int-v1 --target-error 0.1
+      apeval run int-v1 --steps 3000 --below 1e-5
+      apeval run my_problem.py:problem --episodes 2000 --set problem.gust=0.05
+      apeval run int-v1 --steps 9000 --extend runs/x --out runs/y
+      apeval run lunarlander --steps 50000 --tensorboard logs/lander
+    """
+    from apeval.cli.running import run_problem
+
+    run_problem(
+        problem,
+        view,
+        method,
+        steps,
+        episodes,
+        target_error,
+        below,
+        seed,
+        confidence,
+        settings or [],
+        out,
+        json,
+        check,
+        extend,
+        tensorboard,
+    )
+
+
+def new(
+    path: Annotated[Path, typer.Argument(help="The file to write, such as my_problem.py.")],
+    kind: Annotated[
+        str, typer.Option(help="gymnasium (an environment) or numpy (a simulator of your own).")
+    ] = "gymnasium",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a commented problem of your own that runs as it is.
+
+    \b
+    Examples:
+      apeval new my_problem.py
+      apeval new my_simulator.py --kind numpy
+    """
+    from apeval.cli.own import new as write_new
+
+    write_new(path, kind, force)
+
+
+def check(
+    problem: Problem,
+    settings: Settings = None,
+    episodes: Annotated[int, typer.Option(help="Episodes to look at.")] = 200,
+    seconds: Annotated[float, typer.Option(help="Time it may take, about.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same episodes.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look for what would spoil an estimate, and say how to mend it; exit code 1 if there is any.
+
+    \b
+    Examples:
+      apeval check my_problem.py
+      apeval check my_problem.py:problem --set problem.gust=0.05
+      apeval check lab.cars:merge --seconds 60
+    """
+    from apeval.cli.own import check as check_own
+
+    check_own(problem, settings or [], episodes, seed, seconds, json)
+
+
+def plan(
+    problem: Problem,
+    target_error: Annotated[
+        float, typer.Option(help="The interval's half-width, relative to the estimate.")
+    ] = 0.1,
+    pilot_steps: Annotated[
+        int | None,
+        typer.Option(help="Decisions of the pilot; by default what the run itself learns with."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="A method's name; by default the best for the problem.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same plan.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
+    settings: Settings = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """How large a budget, and how much time, does a wanted precision take?
+
+    A pilot run tells, and what plain Monte Carlo would take. Exit code 1 where the pilot saw too
+    few failures to plan from.
+
+    \b
+    Examples:
+      apeval plan int-v1 --target-error 0.1
+      apeval plan my_problem.py:problem --target-error 0.2 --pilot-steps 3000
+    """
+    from apeval.cli.planning import plan_budget
+
+    plan_budget(problem, target_error, pilot_steps, method, seed, confidence, settings or [], json)
+
+
+def truth(
+    problem: Problem,
+    settings: Settings = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute it with fresh seeds and compare.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --verify: recompute to the stated error.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="With --verify: 10,000 or more.")] = 20_000,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Print a problem's known failure probability, and how it was obtained.
+
+    \b
+    Examples:
+      apeval truth walk
+      apeval truth minigrid-s1 --set problem.p_stay=0.9 --json
+      apeval truth int-v1 --verify
+    """
+    from apeval.cli.truths import show_truth, show_verification
+
+    if verify or full:
+        show_verification(problem, settings or [], full, seed, json)
+    else:
+        show_truth(problem, settings or [], json)

@@ -1,0 +1,57 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apeval.cli.output import hush
+
+
+def _hush(value: bool) -> bool:
+    if value:
+        hush(True)
+    return value
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print nothing but the result, and errors.",
+        callback=_hush,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
+Problem = Annotated[
+    str,
+    typer.Argument(
+        help="A problem's name (see `apeval list`), or your own: file.py:factory, module:factory."
+    ),
+]
+Stored = Annotated[Path, typer.Argument(help="A run folder: what `apeval run … --out` wrote.")]
+OwnProblem = Annotated[
+    str | None,
+    typer.Option(
+        "--problem",
+        help="The code of your own problem, file.py:factory or module:factory; a run folder does "
+        "not bring it along. Problems of apeval need no such option.",
+    ),
+]
+Seeds = Annotated[int | None, typer.Option(help="Repetitions.")]
+Tuning = Annotated[
+    bool,
+    typer.Option("--tuning", help="Use seeds 0, 1, … (for tuning) instead of 10000, 10001, …"),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting of the method (name=value) or of the problem (problem.name=value); "
+        "repeat it for several.",
+    ),
+]
