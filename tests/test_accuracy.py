@@ -128,7 +128,7 @@ def test_the_default_method_is_judged_against_the_others() -> None:
 def test_seeds_shrink_where_a_row_is_long() -> None:
     request = Request(100)
     assert len(runs.seeds_of("mc", request, 0.2)) == 20
-    assert len(runs.seeds_of("ape-scalable", request, 1.0)) == 20
+    assert len(runs.seeds_of("ape-scalable", request, 1.0)) == 10
     assert runs.seeds_of("mc", Request(2, first_seed=0), 0.2) == [0]
 
 
@@ -166,7 +166,7 @@ def test_accuracy_and_coverage_in_small_resume(
     with monkeypatch.context() as patch:
         patch.setattr(runs, "measure", refuse)
         assert errors.report(request).data == report.data
-    covered = covering.report(request)
+    covered = covering.report(replace(request, seeds=8))  # a quarter of them, for such a row
     assert covered.data["rows"][0]["covered"] == 2
     assert "2/2 = 100.0%" in covered.text
 

@@ -55,7 +55,7 @@ def test_every_option_is_documented(command: str) -> None:
 @pytest.mark.parametrize("command", ["reproduce", "bench"])
 def test_every_experiment_is_documented(command: str) -> None:
     section = PAGES["reference/cli.md"].split(f"\n## apeval {command}\n")[1].split("\n## ")[0]
-    assert set(experiments(command)) <= set(re.findall(r"`(\w+)`", section))
+    assert set(experiments(command)) <= set(re.findall(r"`([\w-]+)`", section))
 
 
 def test_commands_name_what_exists() -> None:

@@ -155,7 +155,7 @@ def test_foreign_folders(tmp_path: Path) -> None:
     with pytest.raises(ApevalError, match="not a run folder"):
         apeval.load(tmp_path)
     (tmp_path / "x\0y" if os.name == "nt" else tmp_path / "file").write_text("x")
-    with pytest.raises(ApevalError, match="no run folder"):
+    with pytest.raises(ApevalError, match="not a run folder"):
         apeval.load(tmp_path / "file")
 
 
