@@ -16,6 +16,8 @@ from apeval.cli.main import main
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
 BLOCK = re.compile(r'^```(python|sh)(?: title="([\w.]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 MOST = 30  # lines of a user's own code in the tutorial
 
 
@@ -48,6 +50,29 @@ def test_the_code_of_a_page_runs(
     if page.stem == "tutorial":
         assert Path("report.html").stat().st_size > 0
         assert Path("crash.gif").read_bytes()[:3] == b"GIF"
+
+
+@pytest.mark.parametrize("page", ["what-if", "compare"])
+def test_a_shown_answer_is_the_one_that_comes(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first console block: its commands print what stands below them, to 1 in 1,000."""
+    block = CONSOLE.findall((DOCS / "how-to" / f"{page}.md").read_text("utf-8"))[0]
+    lines = block.splitlines()
+    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    shown = "\n".join(lines[len(commands) :])
+    monkeypatch.chdir(tmp_path)
+    for line in commands:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            command(line, monkeypatch)
+    came = printed.getvalue().strip()
+    assert NUMBER.sub("#", came) == NUMBER.sub("#", shown)
+    assert _numbers(came) == pytest.approx(_numbers(shown), rel=1e-3)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
 
 
 def test_the_tutorial_is_short() -> None:
