@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from apeval.cli.main import main
 
 KEYS = {
     "schema_version", "problem", "method", "seed", "settings", "estimate", "value",
@@ -21,26 +18,10 @@ KEYS = {
 Outcome = tuple[int, str, str]
 
 
-@pytest.fixture
-def apeval(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., Outcome]:
-    """Run the command line in this process: exit code, stdout, stderr."""
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["apeval", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
-
-
 def test_run_prints_one_json_object_and_stores_the_same(
-    apeval: Callable[..., Outcome], tmp_path: Path
+    command: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    code, out, err = apeval(
+    code, out, err = command(
         "run", "walk", "--steps", "2000", "--seed", "1", "--json", "--out", str(tmp_path / "r"),
         "--set", "problem.top=5", "--set", "learn_share=0.4",
     )  # fmt: skip
@@ -93,38 +74,38 @@ def test_run_prints_one_json_object_and_stores_the_same(
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(
-    apeval: Callable[..., Outcome], arguments: tuple[str, ...], says: str
+    command: Callable[..., Outcome], arguments: tuple[str, ...], says: str
 ) -> None:
-    code, out, err = apeval(*arguments)
+    code, out, err = command(*arguments)
     assert code == 2
     assert out == ""
     assert says in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_truth_and_list(apeval: Callable[..., Outcome]) -> None:
-    known = json.loads(apeval("truth", "walk", "--json")[1])
+def test_truth_and_list(command: Callable[..., Outcome]) -> None:
+    known = json.loads(command("truth", "walk", "--json")[1])
     assert known["value"] == pytest.approx(9.53675e-7, rel=1e-5)
     assert known["standard_error"] == 0.0
     assert "gambler" in known["method"]
-    listed = apeval("list")[1]
+    listed = command("list")[1]
     assert "minigrid-s1" in listed
     assert "ape-tabular" in listed
-    assert "δ" in apeval("list", "ape-tabular")[1]
-    assert "problem.p_up" in apeval("list", "walk")[1]
+    assert "δ" in command("list", "ape-tabular")[1]
+    assert "problem.p_up" in command("list", "walk")[1]
 
 
-def test_a_truth_is_verified_with_fresh_seeds_only(apeval: Callable[..., Outcome]) -> None:
-    code, out, _ = apeval("truth", "walk", "--verify", "--json", "--set", "problem.top=6")
+def test_a_truth_is_verified_with_fresh_seeds_only(command: Callable[..., Outcome]) -> None:
+    code, out, _ = command("truth", "walk", "--verify", "--json", "--set", "problem.top=6")
     assert code == 0
     assert json.loads(out)["agrees"] is True
-    code, _, err = apeval("truth", "walk", "--verify", "--seed", "5")
+    code, _, err = command("truth", "walk", "--verify", "--seed", "5")
     assert code == 2
     assert "10,000" in err
 
 
-def test_table1_in_small(apeval: Callable[..., Outcome], tmp_path: Path) -> None:
-    code, out, err = apeval(
+def test_table1_in_small(command: Callable[..., Outcome], tmp_path: Path) -> None:
+    code, out, err = command(
         "reproduce", "table1", "--seeds", "1", "--tuning", "--out", str(tmp_path), "--json"
     )
     assert code == 0, err

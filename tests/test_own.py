@@ -12,7 +12,6 @@ import pytest
 
 import apeval
 from apeval.adapt.address import is_address
-from apeval.cli.main import main
 from apeval.errors import ApevalError
 
 WRONG = Path(__file__).parent / "own" / "wrong.py"
@@ -21,20 +20,12 @@ Outcome = tuple[int, str, str]
 
 @pytest.fixture
 def run(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., Outcome]:
     """Run the command line in an empty folder: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["apeval", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
+    return command
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,29 +12,12 @@ import pytest
 from PIL import Image
 
 import apeval
-from apeval.cli.main import main
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.replaying import replay_failure, replay_mode
 from apeval.results.scene import scene_of, scene_of_record
 
 Outcome = tuple[int, str, str]
-
-
-@pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., Outcome]:
-    """Run the command line in this process: exit code, stdout, stderr."""
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["apeval", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")
