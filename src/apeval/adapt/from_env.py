@@ -18,7 +18,7 @@ from apeval.adapt.sources import Source
 from apeval.adapt.spaces import check_space
 from apeval.adapt.verdicts import as_judge
 from apeval.errors import ApevalError, ProblemError, blame
-from apeval.problem.gym import View, from_gymnasium
+from apeval.problem.gym import View, flat_observation, from_gymnasium
 from apeval.problem.problem import SAFETY_CAP, Problem
 from apeval.problem.types import Array
 
@@ -115,7 +115,6 @@ def from_env(
         initial=None if start_code is None else start_code.law(),
         failed=_kind,
         margin=None if margin is None else _margin,
-        done=_over,
         horizon=1 if whole else None if horizon is None else -(-horizon // frames),
         horizon_kind=1 if at_horizon else 0,
         agent=ActsFirst(fitted, space) if acts_first else None,
@@ -274,22 +273,12 @@ def _margin(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -
     return _verdict(info).margin
 
 
-def _over(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> bool:
-    return terminated or truncated
-
-
 def _still_running(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> bool:
     return truncated and not terminated
 
 
 def _flat(obs: Any, info: dict[str, Any]) -> Array:
-    flat = np.ravel(np.asarray(obs))
-    if flat.dtype.kind not in "biuf":
-        raise ProblemError(
-            f"the observation is a {type(obs).__name__}, not an array of numbers: say what a "
-            "method sees of it, views={'state': lambda obs, info: vector}"
-        )
-    return flat.astype(np.float64)
+    return flat_observation(obs, info).astype(np.float64)
 
 
 def _with_start(obs: Any, info: dict[str, Any]) -> Array:

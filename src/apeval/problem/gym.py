@@ -85,7 +85,7 @@ def from_gymnasium(
         horizon=horizon,
         agent=batch_agent,
         initial=initial,
-        views={k: _EachView(v) for k, v in (views or {"observation": _flat}).items()},
+        views={k: _EachView(v) for k, v in (views or {"observation": flat_observation}).items()},
         chunk=chunk,
         **rest,
     )
@@ -209,7 +209,8 @@ def _over(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> 
     return terminated or truncated
 
 
-def _flat(obs: Any, info: dict[str, Any]) -> Array:
+def flat_observation(obs: Any, info: dict[str, Any]) -> Array:
+    """The observation as a vector: what a method sees by default."""
     flat = np.ravel(np.asarray(obs))
     if flat.dtype.kind not in "biuf":
         raise ProblemError(
