@@ -96,6 +96,7 @@ def test_a_batch_comes_back_bit_for_bit(
         length=decisions + int(start),
         kind=rng.integers(0, 3, n),
         unresolved=rng.random(n) < 0.3,
+        given_up=rng.random(n) < 0.3,
         margin=any_bits(rng, (n,), np.dtype(np.float64)),
         s_end=any_bits(rng, (n, widths[0]), s),
         a_0=any_bits(rng, (n, widths[3]), a_0),

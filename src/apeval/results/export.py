@@ -43,8 +43,8 @@ def _write(path: Path, rows: Iterable[Row]) -> Path:
 
 def _episodes(run: Run) -> Iterator[Row]:
     """One row per recorded episode; those of learning have no weight."""
-    yield ["id", "stage", "component", "kind", "unresolved", "length", "margin", "log_weight",
-           "weight"]  # fmt: skip
+    yield ["id", "stage", "component", "kind", "unresolved", "given_up", "length", "margin",
+           "log_weight", "weight"]  # fmt: skip
     kinds = ["", *run.result.kinds]
     order = np.argsort(run.ids, kind="stable")
     ids, log_w = run.ids[order], run.sample.log_weights[order]
@@ -60,6 +60,7 @@ def _episodes(run: Run) -> Iterator[Row]:
                 int(batch.component[i]),
                 kinds[kind] if kind < len(kinds) else str(kind),
                 int(batch.unresolved[i]),
+                int(batch.given_up[i]),
                 int(batch.length[i]),
                 _cell(batch.margin[i]),
                 _cell(log_weight),

@@ -22,10 +22,12 @@ from apeval.results.laws import flatten, rebuild
 from apeval.simulate.episodes import Episodes
 
 JOURNAL = "episodes"
-SCHEMA_VERSION = 1
-_PER_EPISODE = ("ids", "component", "length", "kind", "unresolved", "margin", "s_end", "a_0")
+SCHEMA_VERSION = 2
+_PER_EPISODE = ("ids", "component", "length", "kind", "unresolved", "given_up", "margin",
+                "s_end", "a_0")
 _PER_DECISION = ("episode", "t", "s", "a_A", "a_E")
 _NAME = re.compile(r"(\d{6,9})\.(episodes|decisions)\.parquet")
+_YES_NO = ("unresolved", "given_up")
 _WHOLE = ("ids", "component", "length", "kind", "episode", "t")
 
 
@@ -130,7 +132,7 @@ def _check_fields(
     path: Path, arrays: dict[str, Array], names: tuple[str, ...], wide: tuple[str, ...]
 ) -> None:
     for name in names:
-        kinds = "iu" if name in _WHOLE else "b" if name == "unresolved" else "biuf"
+        kinds = "iu" if name in _WHOLE else "b" if name in _YES_NO else "biuf"
         fits = name in arrays and arrays[name].ndim == (2 if name in wide else 1)
         if not fits or arrays[name].dtype.kind not in kinds:
             raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")

@@ -73,6 +73,8 @@ def outcome_of(problem: Problem | None, episodes: Episodes, i: int) -> str:
     """How the episode ended, in a word or two."""
     if episodes.unresolved[i]:
         return "unresolved"
+    if episodes.given_up[i]:
+        return "given up"
     kind = int(episodes.kind[i])
     if kind == 0:
         return "no failure"

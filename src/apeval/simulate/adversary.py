@@ -43,6 +43,15 @@ class Adversary(ABC):
     persistent: ClassVar[bool] = False
     """Whether its decisions share the episode's own random numbers, `Situation.whole`."""
 
+    def patience(self, s: Array, t: int) -> FloatArray | None:
+        """Which part of the episodes in states s may take decision t, (n,); None: all.
+
+        An episode ends at the first decision whose part lies below the episode's own uniform, so
+        that the smallest part met so far is the probability of having come this far, and belongs
+        to `log_density`. Ending early what can hardly fail any more leaves budget for the rest.
+        """
+        return None
+
     @abstractmethod
     def sample(self, now: Situation, u: FloatArray) -> Array:
         """Nature's actions from uniforms (n, d_E)."""

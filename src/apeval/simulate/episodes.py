@@ -17,6 +17,7 @@ _PER_EPISODE = (
     "length",
     "kind",
     "unresolved",
+    "given_up",
     "margin",
     "s_end",
     "a_0",
@@ -37,8 +38,11 @@ class Episodes:
     """0: no failure; k: failure of kind k, (n,)."""
     unresolved: BoolArray
     """Cut before its outcome was known, (n,)."""
+    given_up: BoolArray
+    """Ended early by the adversary's `patience`, (n,): no failure, and episodes that were as likely
+    to end but did not stand in for it."""
     margin: FloatArray
-    """≤ 0 if and only if failed, (n,); NaN where the problem has none."""
+    """≤ 0 if and only if failed, ∞ where given up, (n,); NaN where the problem has none."""
     s_end: Array
     """The last state, (n, d_s)."""
     a_0: Array

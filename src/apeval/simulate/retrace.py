@@ -36,13 +36,8 @@ def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
     if first != int(it.law_0 is not None):
         return Retraced(it.law, law_0, "whether the initial state is a disturbance")
     decisions, start = it.length - first, np.searchsorted(it.episode, np.arange(it.n))
-    outcomes = Outcomes(
-        np.zeros(it.n, np.int64),
-        np.zeros(it.n, bool),
-        np.full(it.n, np.inf),
-        np.full(it.n, first, np.int64),
-    )
-    tape = Tape(key, it.ids, problem.longest)
+    outcomes = Outcomes.none(it.n, first)
+    tape, cut = Tape(key, it.ids, problem.longest), it.unresolved | it.given_up
     laws, rows, alive = [], [], np.arange(it.n)
     for t in range(int(decisions.max())):
         row = start[alive] + t
@@ -55,7 +50,7 @@ def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
         x = problem.step(x, now.a_A, it.a_E[row], draws)
         ended = judge(problem, x, alive, t, outcomes)
         last = decisions[alive] == t + 1
-        if not np.array_equal((ended == last) | it.unresolved[alive], np.ones(len(alive), bool)):
+        if not np.array_equal((ended == last) | cut[alive], np.ones(len(alive), bool)):
             return Retraced(it.law, law_0, f"when episodes end (decision {t + 1})")
         if last.any():
             x, alive = x[~last], alive[~last]

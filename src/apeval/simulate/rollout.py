@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ProblemError, SimulationError
-from apeval.problem.draws import MIXTURE, NATURE, Draws, Tape
+from apeval.problem.draws import MIXTURE, NATURE, PATIENCE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
@@ -52,8 +52,20 @@ class Outcomes:
 
     kind: IntArray
     unresolved: BoolArray
+    given_up: BoolArray
     margin: FloatArray
     length: IntArray
+
+    @staticmethod
+    def none(n: int, length: int) -> Outcomes:
+        """Before the first decision; a controlled start counts as one."""
+        return Outcomes(
+            np.zeros(n, np.int64),
+            np.zeros(n, bool),
+            np.zeros(n, bool),
+            np.full(n, np.inf),
+            np.full(n, length, np.int64),
+        )
 
 
 def rollout(
@@ -74,13 +86,12 @@ def rollout(
     draws = Draws(key, np.asarray(ids))
     x, a_0, law_0 = _reset(problem, proposal, component, draws)
     first = 0 if law_0 is None else 1
-    outcomes = Outcomes(
-        np.zeros(n, np.int64), np.zeros(n, bool), np.full(n, np.inf), np.full(n, first, np.int64)
-    )
+    outcomes = Outcomes.none(n, first)
     last = problem.longest
     left = n * last if total is None else total - n * first
     persistent = any(q.persistent for q in proposal.components)
     whole = draws.stream(MIXTURE, problem.nominal.dim) if persistent else None
+    luck = draws.stream(PATIENCE, 1)[:, 0]
     rows, alive, s_end = _Rows(), np.arange(n), None
     tape = Tape(key, np.asarray(ids), last)
     for t in range(last):
@@ -97,19 +108,25 @@ def rollout(
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
         s_end[alive] = s
         ended = judge(problem, x, alive, t, outcomes)
+        hopeless = ~ended & (luck[alive] > _patience(proposal, component[alive], s, t + 1))
+        outcomes.given_up[alive] = hopeless
+        ended |= hopeless
         if ended.all():
             alive = alive[:0]
             break
         if ended.any():
             x, alive = x[~ended], alive[~ended]
     outcomes.unresolved[alive] = True
+    margin = episode_margin(problem, outcomes.margin, outcomes.kind > 0)
+    margin[outcomes.given_up] += np.inf
     return Episodes(
         ids=np.asarray(ids),
         component=component,
         length=outcomes.length,
         kind=outcomes.kind,
         unresolved=outcomes.unresolved,
-        margin=episode_margin(problem, outcomes.margin, outcomes.kind > 0),
+        given_up=outcomes.given_up,
+        margin=margin,
         s_end=s_end if s_end is not None else problem.observe(x),
         a_0=a_0,
         law_0=law_0,
@@ -169,6 +186,16 @@ def _decide(
     if a_E is None:
         raise SimulationError("a batch needs at least one episode")
     return a_E
+
+
+def _patience(proposal: Mixture, component: IntArray, s: Array, t: int) -> FloatArray:
+    """The part of the episodes in states s that may take decision t, by their own component."""
+    part = np.ones(len(s))
+    for j, adversary in enumerate(proposal.components):
+        mine = np.flatnonzero(component == j)
+        if len(mine) and (keep := adversary.patience(s[mine], t)) is not None:
+            part[mine] = keep
+    return part
 
 
 def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes) -> BoolArray:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from apeval.learn.ape import pace
 from apeval.learn.ape.config import ApeConfig
+from apeval.learn.ape.course import Course
+from apeval.learn.ape.credit import credit
 from apeval.learn.ape.ladder import Flatter, Wider, ladder, outcome_ladder
 from apeval.learn.ape.memory import Memory, tempered
 from apeval.learn.ape.mixture_fit import Fit, Fitted, fit_mixture
 from apeval.learn.ape.part import Part, Player
 from apeval.learn.ape.part_learner import find_part_learner
-from apeval.learn.ape.relax import Choice, choose
+from apeval.learn.ape.patience import Judged
+from apeval.learn.ape.relax import Choice, Costs, choose, furthest_eta
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene, set_scene
 from apeval.learn.ape.value import fit_value
@@ -30,8 +34,7 @@ _ENOUGH = 5  # failures that are fitted to without waiting for the level to come
 _ELITES = 10  # episodes that a level is fitted to at least
 _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
-_BELIEVED = 10.0  # effective failures from which it is acted on, and batches count
-_DOUBT = 10.0  # effective failures' worth of doubt in a batch that counts
+_TELLS = 10.0  # effective failures from which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
 _PATIENCE = 2  # fits without progress
 _FAILURES_KEPT = 2_000
@@ -49,10 +52,15 @@ class ApeLearner(Learner):
         self.alpha = 0.0
         self.ess = 0.0
         self.choice: Choice | None = None
+        self.course = Course()
+        self.judged: Judged | None = None
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
         self._next: dict[int, float] = {_LADDER: 1.0}
+        self._costs = Costs(1.0, 1.0)
+        self._in_steps = False
+        self._rate = 0.0
         self._fit: Fit | None = None
         self._predicted: list[float] = []
         self._counted: list[Counted] = []
@@ -71,12 +79,13 @@ class ApeLearner(Learner):
             n = pace.batch_size(simulation)
             explored = n >= 2
             if explored:
-                share = self._credit(n, pace.left(simulation) - n)
+                cost = self._costs.nominal if self.choice is None else self.choice.cost
+                share = self._credit(n, pace.left(simulation, cost) - n)
                 proposal = self._mixture(self._next)
                 batch = simulation.run(proposal, n, 0)
                 if share > 0.0:
                     self._counted.append(Counted(batch, proposal, share))
-                self._remember(batch, self._next)
+                self._remember(batch, self._next, proposal)
         if not explored:
             return False
         self._learn()
@@ -87,6 +96,7 @@ class ApeLearner(Learner):
         if simulation.affordable() < 4:
             return False
         self._rng = np.random.default_rng([int(k) for k in simulation.key])
+        self._in_steps = simulation.budget.steps is not None
         n = pace.pilot_size(simulation, self.problem, self.config)
         pilot = simulation.run(only(Nominal()), n, 0)
         self.scene = set_scene(self.problem, pilot)
@@ -102,26 +112,32 @@ class ApeLearner(Learner):
         self.memory.add_fit(Fit(tuple(rungs[0]), rungs[1]))
         n = pace.exploration_size(simulation, self.config)
         if n < 1:
-            self._remember(pilot, {_NOMINAL: 1.0})
+            self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
             return False
         explored = simulation.run(self._mixture({_LADDER: 1.0}), n, 0)
         self.scene = set_scene(self.problem, join([pilot, explored]))
-        self._remember(pilot, {_NOMINAL: 1.0})
-        self._remember(explored, {_LADDER: 1.0})
+        self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
+        self._remember(explored, {_LADDER: 1.0}, self._mixture({_LADDER: 1.0}))
+        if self._in_steps:
+            self._costs = Costs(self.course.length, self.course.length)
         return True
 
-    def _remember(self, batch: Episodes, proposal: dict[int, float]) -> None:
-        self.memory.add(self.scene.rows(batch), batch.failed, batch.margin, proposal)
+    def _remember(self, batch: Episodes, shares: dict[int, float], proposal: Mixture) -> None:
+        rows = self.scene.rows(batch)
+        self.memory.add(rows, batch.failed, batch.margin, shares)
+        if self._in_steps:
+            self.course.add(rows, batch, proposal)
         self._last_margin = batch.margin
+        self._rate = 0.5 * self._rate + 0.5 * float(batch.failed.mean())
         if batch.failed.any():
             self._failures.append(batch.take(batch.failed))
 
     def _credit(self, n: int, left: int) -> float:
         """The share of the estimate that the next n episodes will have, from what is known now:
         as if those after them, `left` in number, were a little better."""
-        if self.choice is None or self.ess < _BELIEVED:
+        if self.choice is None:
             return 0.0
-        worth = n / (1.0 + _DOUBT / self.ess) ** 2
+        worth = n * credit(self.choice.variance, self.ess)
         return (1.0 - sum(c.share for c in self._counted)) * worth / (worth + left)
 
     def _mixture(self, proposal: dict[int, float]) -> Mixture:
@@ -130,7 +146,8 @@ class ApeLearner(Learner):
         for k, share in proposal.items():
             fit = self.memory.fits[k]
             for part, s in zip(fit.parts, fit.shares, strict=True):
-                players.append(Nominal() if k == _NOMINAL else Player(part, self.scene))
+                player = Player(part, self.scene, fit.patience)
+                players.append(Nominal() if k == _NOMINAL else player)
                 shares.append(share * float(s))
         return mixture(players, shares)
 
@@ -151,13 +168,25 @@ class ApeLearner(Learner):
         self._fit = fitted.fit
         at_failures = bool(memory.failed[chosen].all())
         if at_failures:
+            self._learn_patience()
             self._predict(elite, log_w, w, fitted, memory.ratios[_LADDER][chosen])
         eta = self.choice.eta if self.choice else 1.0
-        number = memory.add_fit(fitted.fit.relaxed(eta))
+        patience = self.judged.patience if self.judged and at_failures else None
+        number = memory.add_fit(replace(fitted.fit.relaxed(eta), patience=patience))
         self._at_failures += [number] if at_failures else []
         self._recent = self._at_failures[-config.average :] if at_failures else [number]
         nominal = min(self.choice.nominal, 0.5) if self.choice else 0.0
         self._next = self._shares(nominal)
+
+    def _learn_patience(self) -> None:
+        """Where decisions are what the budget counts: when to give an episode up."""
+        failures = self.course.failures()
+        if not self._in_steps or failures is None or not self.course.due():
+            return
+        log_w = self.memory.weigh(failures)
+        self.judged = self.course.learn(np.exp(2.0 * (log_w - log_w.max())), self.scene.times)
+        shorter = 1.0 if self.judged is None else self.judged.cost
+        self._costs = replace(self._costs, learned=self.course.length * shorter)
 
     def _shares(self, nominal: float) -> dict[int, float]:
         """π_E,gt, the ladder, and the last fits alike."""
@@ -199,9 +228,12 @@ class ApeLearner(Learner):
         if halves[0] is None or halves[1] is None:
             return
         weight = np.exp(log_w) / sum(self.memory.sizes)
+        patience = self.judged.patience if self.judged else None
         self.choice = choose(
-            (halves[0], halves[1]), first, elite, weight, self.config.defensive_share, ladder
-        )
+            (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
+            first, elite, weight, self.config.defensive_share, ladder, self._costs,
+            furthest_eta(self._rate) if self.ess >= _TELLS else 1.0,
+        )  # fmt: skip
 
     def _finished(self, simulation: Simulation) -> bool:
         """At the share set for learning, or when waiting no longer lowers cv²/n_left."""
@@ -210,7 +242,7 @@ class ApeLearner(Learner):
             return True
         if self.level > 0.0 or self.choice is None or self.ess < _CONVERGED:
             return False
-        self._predicted.append(self.choice.variance / (1.0 - used))
+        self._predicted.append(self.choice.price / (1.0 - used))
         recent, before = self._predicted[-_PATIENCE:], self._predicted[:-_PATIENCE]
         return len(before) >= 2 and min(recent) >= min(before)
 

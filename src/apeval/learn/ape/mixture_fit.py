@@ -6,7 +6,7 @@ effective failures must pay for (BIC, with the effective sample size as n).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from apeval.learn.ape.part import Part
 from apeval.learn.ape.part_learner import PartLearner
+from apeval.learn.ape.patience import Patience
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
@@ -26,14 +27,16 @@ _PENALTY = 0.5  # of BIC's
 
 @dataclass(frozen=True)
 class Fit:
-    """Parts and their shares."""
+    """Parts and their shares, and when their episodes are given up."""
 
     parts: tuple[Part, ...]
     shares: FloatArray
+    patience: Patience | None = None
 
     def log_ratio(self, rows: Rows) -> FloatArray:
-        """log q/p of the mixture."""
-        return np.asarray(logsumexp(self.ratios(rows), axis=1))
+        """log q/p of the mixture, for episodes that were not given up."""
+        ratio = np.asarray(logsumexp(self.ratios(rows), axis=1))
+        return ratio if self.patience is None else ratio + self.patience.log_survival(rows)
 
     def ratios(self, rows: Rows) -> FloatArray:
         """log share + log q/p, part by part, (n, M)."""
@@ -42,7 +45,7 @@ class Fit:
 
     def relaxed(self, eta: float) -> Fit:
         """Every part on the way from p (η = 0) to itself (η = 1)."""
-        return Fit(tuple(part.relaxed(eta) for part in self.parts), self.shares)
+        return replace(self, parts=tuple(part.relaxed(eta) for part in self.parts))
 
 
 @dataclass(frozen=True)

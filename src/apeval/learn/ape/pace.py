@@ -48,10 +48,11 @@ def used(simulation: Simulation) -> float:
     return simulation.steps / (budget.steps or 1)
 
 
-def left(simulation: Simulation) -> int:
-    """Episodes that will probably still be drawn; all that fit in if each is of full length."""
-    expected = int(_total(simulation) + 1e-6) - simulation.episodes
-    return max(expected, simulation.affordable())
+def left(simulation: Simulation, cost: float) -> int:
+    """Episodes that will probably still be drawn, each at a cost in units of the budget; all that
+    fit in if each is of full length."""
+    units = simulation.episodes_left if simulation.steps_left is None else simulation.steps_left
+    return max(int((units or 0) / cost + 1e-6), simulation.affordable())
 
 
 def _total(simulation: Simulation) -> float:

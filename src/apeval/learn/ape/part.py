@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from apeval.learn.ape.patience import Patience
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene, decisions
 from apeval.learn.whitened import to_action, to_z
@@ -70,6 +71,12 @@ class Player(Adversary):
 
     part: Part
     scene: Scene
+    patient: Patience | None = None
+
+    def patience(self, s: Array, t: int) -> FloatArray | None:
+        if self.patient is None:
+            return None
+        return self.patient.part(self.scene.features(s), self.scene.time(np.full(len(s), t)))
 
     @property
     def persistent(self) -> bool:  # type: ignore[override]
@@ -94,7 +101,9 @@ class Player(Adversary):
         return now.law.log_prob(a_E) + self.part.row_ratio(alone)
 
     def log_density(self, episodes: Episodes) -> FloatArray:
-        return Nominal().log_density(episodes) + self.part.log_ratio(self.scene.rows(episodes))
+        rows = self.scene.rows(episodes)
+        total = Nominal().log_density(episodes) + self.part.log_ratio(rows)
+        return total if self.patient is None else total + self.patient.log_survival(rows)
 
     def sample_initial(self, law: Law, u: FloatArray) -> Array:
         if not self.scene.learns_start or isinstance(law, CategoricalLaw):

@@ -55,7 +55,7 @@ def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None) -> Fit
     f = rows.x.shape[1]
     noise = _noise_within_times(rows, W, times)
     pushes, answers = _choices(times, _EVERY_TIME), _choices(times, _EVERY_ANSWER)
-    psi = _cosines(times, max(pushes[-1], answers[-1]))
+    psi = cosines(times, max(pushes[-1], answers[-1]))
     at = psi[rows.t]
     most = answers[-1] if smooth is None else smooth.answers
     Phi = np.concatenate(
@@ -82,7 +82,7 @@ def _choices(times: int, every: int) -> list[int]:
     return sorted({min(k, times) for k in _BASES} | own)
 
 
-def _cosines(times: int, bases: int) -> FloatArray:
+def cosines(times: int, bases: int) -> FloatArray:
     """Nested: fewer bases are the first columns."""
     psi: FloatArray = np.cos(np.pi * np.arange(bases) * (np.arange(times)[:, None] + 0.5) / times)
     return psi

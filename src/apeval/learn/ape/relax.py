@@ -18,22 +18,49 @@ from apeval.problem.types import BoolArray, FloatArray
 
 _ETAS = (0.5, 0.7, 0.85, 1.0)
 _WORTH_LEARNING = 0.8  # of Monte Carlo's variance: less of a gain may be none
+_RARE = ((0.1, 0.7), (0.2, 0.85))  # rates of failures below which η ends earlier
 _NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """η of the fit, the share of π_E,gt, and the relative variance per episode that is
-    predicted."""
+    """η of the fit, the share of π_E,gt, and what is predicted: the relative variance of an
+    episode, and what the episode costs."""
 
     eta: float
     nominal: float
     variance: float
+    cost: float = 1.0
+
+    @property
+    def price(self) -> float:
+        """The variance that a unit of the budget leaves."""
+        return self.variance * self.cost
 
     @property
     def monte_carlo(self) -> bool:
         """Nothing learned is worth sampling from."""
         return self.nominal >= 1.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of an episode, in units of the budget: of one from π_E,gt or the ladder, and of one from a
+    fit, which may be given up."""
+
+    nominal: float
+    learned: float
+
+
+def furthest_eta(rate: float) -> float:
+    """How far from π_E,gt a proposal may go under which failures have this rate.
+
+    The best q is proportional to p·√P(failure | disturbances). Where failures become the rule, P is
+    1 there and q is their distribution; where they stay rare, chance decides, and the root takes
+    about half of the way back. Few failures cannot tell: those that a proposal that goes too far
+    misses are just the heavy ones.
+    """
+    return next((eta for below, eta in _RARE if rate < below), 1.0)
 
 
 def choose(
@@ -43,21 +70,26 @@ def choose(
     weight: FloatArray,
     defensive: float,
     ladder: FloatArray,
+    costs: Costs,
+    furthest: float,
 ) -> Choice:
-    """The best of the grid for failures `rows` with weights that sum to v̂; `in_first` says which
-    half an episode belongs to, `ladder` holds the exploration's log q/p."""
+    """The best of the grid for failures `rows` with weights that sum to v̂, up to the furthest η;
+    `in_first` says which half an episode belongs to, `ladder` holds the exploration's log q/p."""
     v = float(weight.sum())
-    monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v))
-    best = Choice(1.0, 1.0, _WORTH_LEARNING * monte_carlo.variance)
+    monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.nominal)
+    best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
     explored = defensive * np.exp(ladder)
-    for eta in _ETAS:
+    for eta in (eta for eta in _ETAS if eta <= furthest):
         learned = _unseen(halves, eta, in_first, rows)
         for nominal in _NOMINAL:
-            q = nominal + explored + (1.0 - nominal - defensive) * learned
+            rest = 1.0 - nominal - defensive
+            q = nominal + explored + rest * learned
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
-            if variance < best.variance:
-                best = Choice(eta, nominal, variance)
-    return monte_carlo if best.monte_carlo else best
+            cost = (1.0 - rest) * costs.nominal + rest * costs.learned
+            if variance * cost < price:
+                best = Choice(eta, nominal, variance, cost)
+                price = best.price
+    return best
 
 
 def _unseen(halves: tuple[Fit, Fit], eta: float, in_first: BoolArray, rows: Rows) -> FloatArray:

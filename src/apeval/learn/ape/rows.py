@@ -30,6 +30,24 @@ class Rows:
         """Sum over each episode's decisions, (N,) to (n,)."""
         return np.bincount(self.episode, terms, self.n).astype(np.float64)
 
+    def lengths(self) -> IntArray:
+        """Decisions of each episode, (n,)."""
+        return np.bincount(self.episode, minlength=self.n)
+
+    def smallest(self, terms: FloatArray) -> FloatArray:
+        """Minimum over each episode's decisions, (N,) to (n,); ∞ where there are none."""
+        least = np.full(self.n, np.inf)
+        np.minimum.at(least, self.episode, terms)
+        return least
+
+    def running_smallest(self, terms: FloatArray) -> FloatArray:
+        """Minimum over each episode's decisions so far, (N,) to (N,)."""
+        # higher episodes are shifted below lower ones, so that one accumulation serves them all
+        span = 1.0 + float(terms.max() - terms.min()) if len(terms) else 1.0
+        shift = span * self.episode
+        least: FloatArray = np.minimum.accumulate(terms - shift) + shift
+        return least
+
     def take(self, keep: BoolArray) -> Rows:
         """The chosen episodes."""
         row = keep[self.episode]

@@ -1,0 +1,75 @@
+"""The latest episodes that ran to their end, failing or not: what patience is learned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from apeval.learn.ape.part import Player
+from apeval.learn.ape.patience import Judged, learn_patience
+from apeval.learn.ape.rows import Rows, join
+from apeval.problem.types import BoolArray, FloatArray
+from apeval.simulate.adversary import Mixture
+from apeval.simulate.episodes import Episodes
+
+_KEPT = 1_500  # episodes
+_LATE = 4  # the rate of failures is that of the last quarter
+_GROWN = 1.25  # times as many failures as at the last time are worth a new fit
+
+
+@dataclass
+class Course:
+    """Complete episodes, each with the number of drawn ones that it stands for."""
+
+    rows: Rows | None = None
+    failed: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+    stands_for: FloatArray = field(default_factory=lambda: np.zeros(0))
+    seen: int = 0
+    """Failures that ever came."""
+    _learned_at: int = 0
+
+    def add(self, rows: Rows, batch: Episodes, proposal: Mixture) -> None:
+        """Keep the batch's complete episodes; the oldest ones go."""
+        complete = ~(batch.given_up | batch.unresolved)
+        if not complete.any():
+            return
+        survival = np.ones(batch.n)
+        for j, player in enumerate(proposal.components):
+            if isinstance(player, Player) and player.patient is not None:
+                mine = batch.component == j
+                survival[mine] = np.exp(player.patient.log_survival(rows))[mine]
+        new = rows.take(complete)
+        self.rows = new if self.rows is None else join(self.rows, new)
+        self.failed = np.concatenate([self.failed, batch.failed[complete]])
+        self.stands_for = np.concatenate([self.stands_for, 1.0 / survival[complete]])
+        self.seen += int(batch.failed.sum())
+        if self.rows.n > _KEPT:
+            late = np.arange(self.rows.n) >= self.rows.n - _KEPT
+            self.rows, self.failed = self.rows.take(late), self.failed[late]
+            self.stands_for = self.stands_for[late]
+
+    @property
+    def length(self) -> float:
+        """Decisions of an episode that is not given up, on average."""
+        if self.rows is None:
+            return 1.0
+        total = self.stands_for * self.rows.lengths()
+        return max(1.0, float(total.sum() / self.stands_for.sum()))
+
+    def due(self) -> bool:
+        """Whether a new fit is worth its time."""
+        return self.seen > _GROWN * self._learned_at
+
+    def failures(self) -> Rows | None:
+        """The failing episodes."""
+        return None if self.rows is None else self.rows.take(self.failed)
+
+    def learn(self, weight: FloatArray, times: int) -> Judged | None:
+        """Patience from these episodes; `weight` is what each failure counts in the variance."""
+        self._learned_at = self.seen
+        if self.rows is None:
+            return None
+        late = slice(-self.rows.n // _LATE, None)
+        rate = float(self.stands_for[late] @ self.failed[late] / self.stands_for[late].sum())
+        return learn_patience(self.rows, self.failed, self.stands_for, weight, rate, times)
