@@ -34,7 +34,7 @@ _ENOUGH = 5  # failures that are fitted to without waiting for the level to come
 _ELITES = 10  # episodes that a level is fitted to at least
 _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
-_TELLS = 10.0  # effective failures from which their rate says how far to go
+_TELLS = 4.0  # effective failures from which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
 _PATIENCE = 2  # fits without progress
 _FAILURES_KEPT = 2_000
@@ -201,7 +201,7 @@ class ApeLearner(Learner):
         if self.problem.margin is None or memory.failed.sum() >= _ENOUGH:
             self.level = 0.0
             return
-        level = max(0.0, float(np.quantile(self._last_margin, _LEVEL)))
+        level = max(0.0, float(np.quantile(self._last_margin, _LEVEL, method="lower")))
         if level >= self.level > 0.0:
             below = memory.margin[memory.margin < self.level]
             level = max(0.0, float(below.max())) if len(below) >= _ELITES else self.level

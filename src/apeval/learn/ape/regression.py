@@ -18,6 +18,7 @@ _CURVE = (0.003, 0.2, 0.6)  # and of what saturates in that answer
 _EVERY_TIME = 12  # up to so many times, each may have a push of its own,
 _EVERY_ANSWER = 6  # and up to so many an answer of its own
 _LEAST_NOISE = 0.05
+_CHANCE = 2.0  # squared standard errors that chance may take from a squared push
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,21 @@ def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None) -> Fit
     B[:, :, 0] = psi[:, :own] @ mu[:own]
     gains = mu[own:].T.reshape(d, smooth.answers, 2 * f)
     B[:, :, 1:] = np.einsum("tk,dkf->tdf", psi[:, : smooth.answers], gains)
-    return Fitted(B, rows.e - Phi[:, normal.columns(smooth)] @ mu, dof, smooth)
+    less = _doubtful(B, X, W, rows.t, noise * own / times)
+    B[:, :, 0] -= less
+    return Fitted(B, rows.e - Phi[:, normal.columns(smooth)] @ mu + less[rows.t], dof, smooth)
+
+
+def _doubtful(B: FloatArray, X: FloatArray, W: FloatArray, t: IntArray, noise: float) -> FloatArray:
+    """The part of each time's mean push, (T, d), that chance explains as well: a push m with the
+    standard error s keeps 1 − `_CHANCE`·s²/m² of itself (James and Stein's rule)."""
+    times = len(B)
+    count = np.maximum(np.bincount(t, W, times), 1e-12)
+    means = np.stack([np.bincount(t, W * x, times) for x in X.T], axis=1) / count[:, None]
+    push = np.einsum("tdf,tf->td", B, means)
+    chance = _CHANCE * noise / count[:, None] / np.maximum(push**2, 1e-12)
+    less: FloatArray = push * np.minimum(chance, 1.0)
+    return less
 
 
 def _choices(times: int, every: int) -> list[int]:
