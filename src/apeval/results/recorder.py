@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.results import journal
@@ -58,6 +59,19 @@ class Recorder:
                 "Choose another --out"
             ) from None
         write_unfinished(self.folder)
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """A run starts."""
+
+    def detour(self) -> None:
+        """Learning was stopped early."""
+
+    def recorded(self, first: int, n: int) -> Episodes | None:
+        """Nothing from before."""
+        return None
+
+    def fault(self, entry: dict[str, Any]) -> None:
+        """Keep a fault."""
 
     def batch(self, episodes: Episodes, position: int) -> None:
         """Append a batch."""

@@ -110,6 +110,7 @@ class TdLearner(TabularLearner, Generic[Choice]):
             if ended or self.stopped:
                 break
         simulation.count(t, 1, int(kind > 0), t)
+        simulation.pause()
 
     def _update_values(self, trace: list[tuple[State, float]], tail: float, ended: bool) -> None:
         """n-step targets (∏ρ)(r + v(s')) of all decisions whose window is complete."""

@@ -44,9 +44,9 @@ class CrossEntropy(Learner):
         if self.learning is None:
             budget = simulation.budget.share(c.learn_share)
             self.learning = Simulation(
-                simulation.problem, simulation.key, budget, journal=simulation.journal
+                simulation.problem, simulation.key, budget, source=simulation.source
             )
-        n = min(self.learning.affordable(), self.problem.chunk)
+        n = self.learning.affordable()
         if n > 0:
             n = min(n, self._wanted(self.learning))
             batch = self.learning.run(only(self.pi_E), n, 0)

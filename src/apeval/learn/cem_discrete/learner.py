@@ -42,14 +42,10 @@ class CrossEntropyLearner(Learner):
         if self.learning is None:
             budget = simulation.budget.share(self.config.learn_share)
             self.learning = Simulation(
-                simulation.problem, simulation.key, budget, journal=simulation.journal
+                simulation.problem, simulation.key, budget, source=simulation.source
             )
         gathered = sum(b.n for b in self.batches)
-        n = min(
-            self.config.episodes_per_update - gathered,
-            self.learning.affordable(),
-            self.problem.chunk,
-        )
+        n = min(self.config.episodes_per_update - gathered, self.learning.affordable())
         if n > 0:
             batch = self.learning.run(only(self.pi_E), n, 0)
             simulation.count(batch.steps, n, int(batch.failed.sum()), int(batch.length.max()))
