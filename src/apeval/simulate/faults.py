@@ -12,7 +12,7 @@ from apeval.problem.types import IntArray
 from apeval.simulate.backends import Crew
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.isolate import Apart, Cell, Here
-from apeval.simulate.task import BREACH, Task, Trouble
+from apeval.simulate.task import BREACH, LATE, Task, Trouble
 from apeval.simulate.witness import Guilty
 
 STOP, UNRESOLVED = "stop", "unresolved"
@@ -61,8 +61,10 @@ class Mender:
         """The block after all: whole, on another attempt; or episode by episode, with those that
         do not come back unresolved. `simulated` episodes came before it."""
         attempts = 1
+        # a block that hangs would hang again for as long: its episodes alone tell sooner
+        alone_first = trouble.what == LATE
         for _ in range(_ROUNDS):
-            for _ in range(self.policy.retries):
+            for _ in range(0 if alone_first else self.policy.retries):
                 _refuse_breach(trouble)
                 answer = crew.result(crew.submit(task))
                 attempts += 1
@@ -75,6 +77,7 @@ class Mender:
             attempts += 1
             if any(isinstance(it, Guilty) for it in alone):
                 return self._settle(alone, attempts, simulated)
+            alone_first = False
         self.note(_passed(task, trouble, attempts))
         return join([it for it in alone if isinstance(it, Episodes)])
 
@@ -145,9 +148,9 @@ def _said(it: Guilty) -> str:
 
 def _stopped(it: Guilty, attempts: int) -> SimulationError:
     error = SimulationError(
-        f"{it.trouble.text}, in episode {it.task.first} at decision {len(it.witness.seen)}, "
-        f"{attempts} times with the same random numbers: mend it there, or count such episodes as "
-        "unresolved with --on-fault unresolved"
+        f"{it.trouble.text} (episode {it.task.first}, decision {len(it.witness.seen)}; {attempts} "
+        "times with the same random numbers): mend it, or add --on-fault unresolved, which counts "
+        "such episodes and widens the interval"
     )
     if it.trouble.trace:
         error.__cause__ = RuntimeError(it.trouble.trace)

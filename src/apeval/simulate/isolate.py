@@ -48,26 +48,26 @@ class Apart:
         self._worker: ProcessWorker | None = None
 
     def run(self, task: Task) -> Episodes | Guilty:
-        fresh = self._worker is None
         worker = self._worker = self._worker or self._hire()
         witness = Witness()
         worker.show(pack_proposal(task.proposal))
         worker.give(task, alone=True)
-        limit = self._limit
-        ends = None if limit is None else time.monotonic() + limit + (BUILDING if fresh else 0.0)
-        while True:
-            event = _next(worker, ends)
-            if event is None:
-                self.close()
-                trouble = Trouble(LATE, f"no answer within {limit:g} s")
-                return Guilty(task, trouble, witness)
+        ends = self._ends(BUILDING)  # the reset may build an environment
+        while (event := _next(worker, ends)) is not None:
             if event.kind == GONE:
                 self.close()
                 return Guilty(task, Trouble(DIED, event.content), witness)
             if event.kind == ANSWER:
                 answer = event.content
                 return answer if isinstance(answer, Episodes) else Guilty(task, answer, witness)
+            if event.kind == "decided" and not witness.seen:
+                ends = self._ends()
             getattr(witness, event.kind)(*event.content)
+        self.close()
+        return Guilty(task, Trouble(LATE, f"no answer within {self._limit:g} s"), witness)
+
+    def _ends(self, longer: float = 0.0) -> float | None:
+        return None if self._limit is None else time.monotonic() + self._limit + longer
 
     def close(self) -> None:
         if self._worker is not None:

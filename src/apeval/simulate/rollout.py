@@ -234,8 +234,9 @@ def require_finite(s: Array, ids: IntArray, t: int) -> None:
     if s.dtype.kind == "f" and not np.isfinite(s).all():
         bad = int(np.flatnonzero(~np.isfinite(s).all(axis=1))[0])
         raise SimulationError(
-            f"the simulator returned a non-finite state in episode {int(ids[bad])} at decision {t}"
-            ": mend f_E, or end the episode (`done`, `failed`) before its state leaves the range"
+            f"the simulator returned a non-finite state in episode {int(ids[bad])} at decision "
+            f"{t + 1}: mend f_E, or end the episode (`done`, `failed`) before its state leaves the "
+            "range"
         )
 
 
@@ -247,6 +248,6 @@ def _require_sound(now: Situation, a_E: Array, ids: IntArray, t: int) -> None:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             bad = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             raise SimulationError(
-                f"{what} in episode {int(ids[bad])} at decision {t} is not finite: mend the policy "
-                "or the nominal disturbance"
+                f"{what} in episode {int(ids[bad])} at decision {t + 1} is not finite: mend the "
+                "policy or the nominal disturbance"
             )
