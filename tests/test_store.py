@@ -110,7 +110,7 @@ def test_a_batch_comes_back_bit_for_bit(
     folder = tmp_path_factory.mktemp("batch")
     journal.write_batch(folder, 0, batch, 5)
     assert_same(journal.read_batch(folder, 0), batch)
-    assert journal.first_id(folder, 0) == int(batch.ids[0])
+    assert journal.span(folder, 0) == (int(batch.ids[0]), n)
     assert sorted(p.name for p in folder.iterdir()) == [
         "000000.decisions.parquet",
         "000000.episodes.parquet",
@@ -185,6 +185,13 @@ class Both:
 
     def __init__(self, *of: Any) -> None:
         self.of = of
+
+    def begin(self, inputs: Any) -> None:
+        for one in self.of:
+            one.begin(inputs)
+
+    def recorded(self, first: int, n: int) -> None:
+        return None
 
     def batch(self, episodes: Episodes, position: int) -> None:
         for one in self.of:

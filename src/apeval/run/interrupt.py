@@ -29,10 +29,10 @@ def interrupts(mode: str) -> Iterator[Stop]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         if stop.asked:
+            _say("stopped")
             raise KeyboardInterrupt
         stop.asked = True
-        sys.stderr.write("\nstopping after what is under way; Ctrl-C again stops at once\n")
-        sys.stderr.flush()
+        _say("stopping after what is under way; Ctrl-C again stops at once")
 
     before = {number: signal.signal(number, ask) for number in _SIGNALS}
     try:
@@ -40,3 +40,8 @@ def interrupts(mode: str) -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"\n{text}\n")
+    sys.stderr.flush()

@@ -56,6 +56,8 @@ class Simulation:
     longest_seen: int = 0
     source: Source = field(default=None, repr=False)  # type: ignore[assignment]
     """Where the episodes come from; by default this process simulates them."""
+    whole: Simulation | None = field(default=None, repr=False)
+    """The simulation that this is a part of."""
 
     def __post_init__(self) -> None:
         if self.source is None:
@@ -102,6 +104,10 @@ class Simulation:
         """Episode lengths seen so far say nothing of a new proposal's."""
         self.longest_seen = 0
 
+    def part(self, budget: Budget) -> Simulation:
+        """A part with a budget of its own; what it simulates is booked here as well."""
+        return Simulation(self.problem, self.key, budget, source=self.source, whole=self)
+
     def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
         """Simulate the next n episodes; they stand at `position` … of their stage."""
         if n < 1:
@@ -109,7 +115,8 @@ class Simulation:
         total = self.steps_left
         if total is not None and n * self.most_decisions <= total:
             total = None  # it cannot be reached
-        tasks = cut(proposal, self.episodes, position, n, self.problem.chunk, total)
+        first = self.episodes if self.whole is None else self.whole.episodes
+        tasks = cut(proposal, first, position, n, self.problem.chunk, total)
         blocks = []
         for block in self.source.stream(tasks):
             self.book(block)
@@ -131,3 +138,5 @@ class Simulation:
         self.episodes += episodes
         self.failures += failures
         self.longest_seen = max(self.longest_seen, longest)
+        if self.whole is not None:
+            self.whole.count(steps, episodes, failures, longest)

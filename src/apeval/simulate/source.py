@@ -19,7 +19,7 @@ from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.faults import Mender, Policy
 from apeval.simulate.task import Task
 
-_FLUSH_SECONDS = 5.0  # what a slow simulator may lose
+_FLUSH_SECONDS = 2.0  # what a slow simulator may lose
 _FLUSH_DECISIONS = 50_000  # what is held in memory until it is written
 
 
