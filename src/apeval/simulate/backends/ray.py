@@ -43,7 +43,8 @@ class Ray:
         mine = not ray.is_initialized()
         if mine:
             _begin(ray, self.workers, self.address)
-        size = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        size = min(self.workers or cores, cores)  # more would wait for ever
         return RayPool(ray, parcel, size, time_limit, mine, self.address is not None)
 
 
