@@ -165,7 +165,7 @@ def test_faults_in_the_reset_are_unresolved_without_a_decision() -> None:
     assert np.isfinite(kept.sample.log_weights).all()
 
 
-@pytest.mark.parametrize("method", ["ape", "cem"])
+@pytest.mark.parametrize("method", ["ape", "ape-discrete", "cem"])
 def test_learners_live_with_unresolved_episodes(method: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     problem = unreliable(above=3.0)
@@ -178,7 +178,7 @@ def test_learners_live_with_unresolved_episodes(method: str, tmp_path: Path) -> 
     assert lo <= 0.02275 <= hi  # Φ(−2)
     faults = read_faults(folder)
     assert len(faults) >= result.unresolved["episodes"]
-    assert tuple(faults[0]["record"]["key"]) == tuple(make_key(1).tolist())
+    assert tuple(faults[-1]["record"]["key"]) == tuple(make_key(1).tolist())
 
 
 def test_the_command_line_replays_a_fault(command: Any, tmp_path: Path) -> None:

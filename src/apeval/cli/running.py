@@ -28,6 +28,7 @@ from apeval.run.past import InMemory
 from apeval.run.progress import Listener, Progress
 from apeval.run.result import Result
 from apeval.simulate.check.door import require_sound
+from apeval.simulate.faults import UNRESOLVED
 
 _DEFAULT_STEPS = 9_000
 PREFIX = "problem."
@@ -56,7 +57,8 @@ def run_problem(
     """Evaluate, show, and store where asked."""
     name = full_address(name)
     problem, settings = build_problem(name, assignments)
-    if check and is_address(name):
+    how = how or How()
+    if check and is_address(name) and not how.expects_faults:
         require_sound(problem)
     if view is not None:
         problem = problem.seen_as(view)
@@ -81,7 +83,7 @@ def run_problem(
             recorder=recorder or memory,
             block=block,
             on_interrupt="finish",
-            **(how or How()).given(),
+            **how.given(),
         )
         if log is not None:
             log.finish(result)
@@ -98,6 +100,11 @@ class How:
     on_fault: str | None = None
     retries: int | None = None
     time_limit: float | None = None
+
+    @property
+    def expects_faults(self) -> bool:
+        """Whether the simulator may raise or hang, as it may not in a check before the run."""
+        return self.on_fault == UNRESOLVED or self.time_limit is not None
 
     def given(self) -> dict[str, Any]:
         """What was said, for `evaluate`."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from apeval.adapt.address import find, full_address
 from apeval.environments import entries, make
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, blame
 from apeval.problem.problem import Problem
 
 
@@ -30,7 +30,14 @@ def build_again(
         )
     name = name if address is None else full_address(address)
     factory = entries()[name].factory if name in entries() else find(name)
-    return make(name, **{**_accepted(factory, parameters), **(changes or {})})
+    try:
+        return make(name, **{**_accepted(factory, parameters), **(changes or {})})
+    except ApevalError:
+        raise
+    except Exception as error:  # parameters of any type may stand in a folder
+        raise ApevalError(
+            f"{name} cannot be built with the parameters of {where} ({blame(error)})"
+        ) from error
 
 
 def files_of(problem: Problem) -> list[Path]:

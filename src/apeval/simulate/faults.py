@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apeval.errors import ApevalError, ProblemError, SimulationError, unknown
+from apeval.errors import ApevalError, ProblemError, SimulationError, blame, unknown
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.backends import Crew
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.isolate import Apart, Cell, Here
-from apeval.simulate.task import BREACH, LATE, Task, Trouble
+from apeval.simulate.task import BREACH, LATE, RAISED, Task, Trouble
 from apeval.simulate.witness import Guilty
 
 STOP, UNRESOLVED = "stop", "unresolved"
@@ -102,15 +102,41 @@ class Mender:
         self.guilty += len(guilty)
         for it in guilty:
             self.note(self._entry(it, attempts, UNRESOLVED))
-        drawn = simulated + len(alone)
-        if like is None or self.guilty >= max(_FEWEST, _NEARLY_ALL * drawn):
-            it = guilty[0]
-            raise SimulationError(
-                f"{self.guilty} of {drawn} episodes do not come back ({_said(it)}): so many "
-                "unresolved episodes tell nothing of the failure probability. Mend the simulator"
-            )
+        if like is None:
+            raise self._hopeless(simulated + len(alone), _said(guilty[0]))
+        self._give_up(simulated + len(alone), _said(guilty[0]))
         return join(
             [it.witness.unresolved(it.task, like) if isinstance(it, Guilty) else it for it in alone]
+        )
+
+    def lost(self, error: Exception, episode: int, decision: int) -> None:
+        """An episode that a learner simulates by itself, decision by decision, did not come back:
+        it stops the run, or teaches nothing more."""
+        if self.policy.on_fault == STOP or isinstance(error, ProblemError):
+            raise error
+        self.guilty += 1
+        said = f"episode {episode}, decision {decision}: {blame(error)}"
+        self.note(
+            {
+                "episode": episode,
+                "decision": decision,
+                "what": RAISED,
+                "message": blame(error),
+                "attempts": 1,
+                "outcome": UNRESOLVED,
+            }
+        )
+        self._give_up(episode + 1, said)
+
+    def _give_up(self, drawn: int, said: str) -> None:
+        """Where nearly all episodes are lost, more of them are of no use."""
+        if self.guilty >= max(_FEWEST, _NEARLY_ALL * drawn):
+            raise self._hopeless(drawn, said)
+
+    def _hopeless(self, drawn: int, said: str) -> SimulationError:
+        return SimulationError(
+            f"{self.guilty} of {drawn} episodes do not come back ({said}): so many unresolved "
+            "episodes tell nothing of the failure probability. Mend the simulator"
         )
 
     def _entry(self, it: Guilty, attempts: int, outcome: str) -> dict[str, Any]:

@@ -124,6 +124,10 @@ class Source:
         finally:
             self.flush()
 
+    def lost(self, error: Exception, episode: int, decision: int) -> None:
+        """See `Mender.lost`."""
+        self._mender.lost(error, episode, decision)
+
     def flush(self) -> None:
         """Write what is held."""
         if self._kept and self.journal is not None:
