@@ -107,18 +107,22 @@ def read_batches(folder: Path) -> Iterator[Episodes]:
 
 def cut_after(folder: Path, batches: int) -> None:
     """Keep the first batches; drop the later ones, the last one first, and drafts."""
-    if folder.is_symlink():
-        raise ApevalError(f"{folder} is a link: refused")
+    refuse_link(folder)
     for entry in sorted(folder.iterdir(), reverse=True):
         match = _NAME.fullmatch(entry.name.removesuffix(".part"))
         if match and (int(match[1]) >= batches or entry.name.endswith(".part")):
             entry.unlink()
 
 
-def clear(folder: Path) -> None:
-    """Remove the batches of an earlier run, and nothing else."""
+def refuse_link(folder: Path) -> None:
+    """Nothing is written to where a link points."""
     if folder.is_symlink():
         raise ApevalError(f"{folder} is a link: refused, choose another --out")
+
+
+def clear(folder: Path) -> None:
+    """Remove the batches of an earlier run, and nothing else."""
+    refuse_link(folder)
     if not folder.is_dir():
         return
     for entry in folder.iterdir():

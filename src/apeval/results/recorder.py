@@ -55,6 +55,7 @@ class Recorder:
         Other files there are left alone. `command` and the hashes of `files` (a problem's code, a
         policy) go into provenance.json."""
         self.folder = prepare(Path(folder))
+        journal.refuse_link(self._journal)
         self.command = command
         self.files = [Path(file) for file in files]
         self.extends = tuple(extends)

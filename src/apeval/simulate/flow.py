@@ -34,7 +34,7 @@ class Flow:
             source.flush()
             return None
         block = source.collect()
-        self.simulation.book(block)
+        self.simulation.book(block, self.proposal)
         self.position += block.n
         return block
 

@@ -119,12 +119,12 @@ class Simulation:
         tasks = cut(proposal, first, position, n, self.problem.chunk, total)
         blocks = []
         for block in self.source.stream(tasks):
-            self.book(block)
+            self.book(block, proposal)
             blocks.append(block)
         return join(blocks)
 
-    def book(self, done: Episodes) -> None:
-        """Book episodes that came back."""
+    def book(self, done: Episodes, proposal: Mixture) -> None:
+        """Book episodes that came back from the proposal."""
         self.count(done.steps, done.n, int(done.failed.sum()), int(done.length.max()))
 
     def pause(self) -> None:
