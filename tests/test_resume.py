@@ -223,6 +223,22 @@ def test_an_interrupted_run_is_not_replaced_unasked(command: Any, tmp_path: Path
     assert command(*run, "--out", str(unfinished_again), "--fresh")[0] == 0
 
 
+def test_a_run_that_extends_another_still_does(command: Any, tmp_path: Path) -> None:
+    first, more = tmp_path / "first", tmp_path / "more"
+    run = ["run", "walk", "--set", "problem.top=5", "--method", "mc", "--episodes", "900"]
+    assert command(*run, "--out", str(first))[0] == 0
+    recorder = Struck(more, extends=["../first"])
+    recorder.after = 1
+    with pytest.raises(KeyboardInterrupt):
+        apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900, seed=1, recorder=recorder)
+    code, resumed, _ = command("resume", str(more), "--json")
+    whole = command(*run, "--extend", str(first), "--out", str(tmp_path / "whole"), "--json")[1]
+    assert code == 0
+    one, other = json.loads(resumed), json.loads(whole)
+    assert one["interval"] == other["interval"]
+    assert (more / "extended.json").exists()
+
+
 def test_a_problem_of_ones_own_is_not_run_on_a_folders_word(command: Any, tmp_path: Path) -> None:
     code = "import apeval\ndef problem():\n    return apeval.make('walk', top=5)\n"
     file, folder = tmp_path / "mine.py", tmp_path / "run"

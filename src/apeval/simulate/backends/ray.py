@@ -6,9 +6,12 @@ import importlib
 import logging
 import os
 import pickle
+import signal
 import sys
+import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from apeval.errors import ApevalError, blame
@@ -54,7 +57,8 @@ def _begin(ray: Any, workers: int | None, address: str | None) -> None:
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p or ".") for p in sys.path)
     try:
-        with one_thread_inherited():  # workers of an embedded cluster inherit it
+        # workers of an embedded cluster inherit the limits
+        with one_thread_inherited(), _signals_kept():
             ray.init(
                 address=address or "local",
                 log_to_driver=False,
@@ -72,6 +76,20 @@ def _begin(ray: Any, workers: int | None, address: str | None) -> None:
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = path
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray takes SIGTERM over when it starts; it is the run's, which knows how to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class RayPool(Pool):
