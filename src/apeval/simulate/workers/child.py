@@ -33,8 +33,8 @@ def serve(descriptor: int) -> None:
     parent = os.getppid()
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     with Connection(descriptor) as pipe:
-        _say(pipe, "hello")
         try:
+            _say(pipe, "hello")
             _Served(pipe).until_closed()
         except (EOFError, OSError):
             return
