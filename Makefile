@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt src/apeval/version.py
 	@$(PYTHON) -c 'import sys; sys.exit("apeval needs Python 3.10 or newer" if sys.version_info < (3, 10) else 0)'
 	@echo "installing into $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,scalable,train,mujoco,tensorboard,docs]"
+	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,scalable,train,mujoco,tensorboard,cluster,docs]"
 	@touch $@
 
 demo: $(STAMP) ## estimate a rare failure probability, from nothing to the result

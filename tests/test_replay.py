@@ -85,7 +85,7 @@ def test_a_changed_simulator_is_noticed(stored: Path) -> None:
         (("replay", "RUN", "--failure", "0"), "from 1 to"),
         (("replay", "RUN", "--failure", "100000"), "from 1 to"),
         (("replay", "RUN", "--mode", "9"), "from 1 to 1"),
-        (("replay", "RUN", "--failure", "1", "--mode", "1"), "not both"),
+        (("replay", "RUN", "--failure", "1", "--mode", "1"), "give one of"),
         (("replay", "RUN", "--out", "crash.mp4"), "crash.gif"),
         (("replay", "RUN", "--problem", "walk"), "not the problem of"),
         (("export", "RUN", "--csv", "/proc/nowhere"), "cannot write"),

@@ -256,7 +256,7 @@ def test_each_episode_belongs_to_one_component() -> None:
 
 def test_a_state_that_is_no_number_is_refused() -> None:
     problem = gusts(step=lambda x, a_A, a_E, draws: x * np.where(draws.t >= 2, np.nan, 1.0))
-    with pytest.raises(SimulationError, match=r"non-finite state in episode \d+ at decision 2"):
+    with pytest.raises(SimulationError, match=r"non-finite state in episode \d+ at decision 3"):
         simulate(problem, only(Nominal()), [np.arange(5)])
 
 

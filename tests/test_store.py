@@ -111,7 +111,7 @@ def test_a_batch_comes_back_bit_for_bit(
     folder = tmp_path_factory.mktemp("batch")
     journal.write_batch(folder, 0, batch, 5)
     assert_same(journal.read_batch(folder, 0), batch)
-    assert journal.first_id(folder, 0) == int(batch.ids[0])
+    assert journal.span(folder, 0) == (int(batch.ids[0]), n)
     assert sorted(p.name for p in folder.iterdir()) == [
         "000000.decisions.parquet",
         "000000.episodes.parquet",
@@ -186,6 +186,13 @@ class Both:
 
     def __init__(self, *of: Any) -> None:
         self.of = of
+
+    def begin(self, inputs: Any) -> None:
+        for one in self.of:
+            one.begin(inputs)
+
+    def recorded(self, first: int, n: int) -> None:
+        return None
 
     def batch(self, episodes: Episodes, position: int) -> None:
         for one in self.of:
@@ -320,6 +327,7 @@ def test_another_problems_code_is_not_replayed(tmp_path: Path) -> None:
 
 def test_a_run_under_way_is_not_taken_for_a_finished_one(tmp_path: Path) -> None:
     recorder = apeval.Recorder(tmp_path)
+    recorder.begin({})
     recorder.batch(recorded(gauss(), "mc", 200).episodes, 0)
     with pytest.raises(ApevalError, match="was not finished"):
         apeval.load(tmp_path)

@@ -115,7 +115,7 @@ def put(name: str, *path: Any, value: Any) -> Callable[[Path], None]:
         (put(MANIFEST, "format", value="x"), "does not describe a run"),
         (put(MANIFEST, "complete", value=False), "was not finished"),
         (put(MANIFEST, "batches", value=10**30), "batches is not a whole number"),
-        (put(MANIFEST, "batches", value=1), "batches of 1"),
+        (put(MANIFEST, "batches", value=2), "batches of 2"),
         (put(MANIFEST, "sha256", value={"../../etc/passwd": ""}), "does not list"),
         (change(MANIFEST, lambda d: [d]), "no JSON object"),
         (put("result.json", "schema_version", value=1), "schema version 1"),

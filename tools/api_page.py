@@ -22,7 +22,7 @@ GROUPS = {
         "TabularModel", "tabular_problem", "from_gymnasium", "Truth",
     ],
     "Stored runs, and what to ask them": [
-        "Recorder", "InMemory", "load", "Run", "replay", "reweight", "compare", "merge",
+        "Recorder", "InMemory", "resume", "load", "Run", "replay", "reweight", "compare", "merge",
     ],
     "Errors": ["ApevalError"],
 }  # fmt: skip

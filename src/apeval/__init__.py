@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from apeval.results.folder import Run as Run
     from apeval.results.folder import load as load
     from apeval.results.recorder import Recorder as Recorder
+    from apeval.results.resuming import resume as resume
     from apeval.run.evaluate import evaluate as evaluate
     from apeval.run.merging import merge as merge
     from apeval.run.past import InMemory as InMemory
@@ -89,6 +90,7 @@ _HOME = {
     "merge": "apeval.run.merging",
     "plan": "apeval.run.planning",
     "replay": "apeval.simulate.replay",
+    "resume": "apeval.results.resuming",
     "reweight": "apeval.run.whatif",
     "sb3_stochastic": "apeval.adapt.sb3",
     "tabular_problem": "apeval.problem.tabular",

@@ -25,6 +25,10 @@ class SimulationError(ApevalError):
     """A simulator that returned something no estimate can be built on."""
 
 
+class StorageError(ApevalError):
+    """A file that cannot be written: a full disk, a folder that went away."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, with the nearest known one in it.
 

@@ -92,6 +92,18 @@ def find(address: str) -> Any:
     )
 
 
+def loaded_files() -> list[str]:
+    """Files of users that are loaded here: what another process needs before it can read objects
+    that were made from them."""
+    return [path for path, _, _ in _files]
+
+
+def load_files(paths: list[str]) -> None:
+    """Load users' files, as another process had them."""
+    for path in paths:
+        _from_file(path)
+
+
 def check_parameters(
     name: str,
     factory: Callable[..., Any],

@@ -36,7 +36,7 @@ def from_env(
     env_options: Mapping[str, Any] | None = None,
     name: str = "",
     description: str = "",
-    chunk: int = 32,
+    chunk: int = 16,
 ) -> Problem:
     """How often does the policy fail in this environment under these disturbances?
 

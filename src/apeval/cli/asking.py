@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from apeval.cli.options import Json, Out, Problem, Quiet, Settings
+from apeval.cli.options import (
+    Address,
+    Backend,
+    Json,
+    OnFault,
+    Out,
+    OwnProblem,
+    Problem,
+    Quiet,
+    Retries,
+    Settings,
+    Stored,
+    TimeLimit,
+    Workers,
+)
 
 
 def list_(
@@ -68,11 +82,27 @@ def run(
         Path | None,
         typer.Option(help="Folder for a log of the run's course that TensorBoard shows."),
     ] = None,
+    backend: Backend = "serial",
+    workers: Workers = None,
+    address: Address = None,
+    block: Annotated[
+        int | None,
+        typer.Option(help="Episodes that a worker simulates together; by default the problem's."),
+    ] = None,
+    on_fault: OnFault = None,
+    retries: Retries = None,
+    time_limit: TimeLimit = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over where --out holds an interrupted run.")
+    ] = False,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Estimate a problem's failure probability.
+
+    Ctrl-C once stops early with a valid, smaller result (exit code 130), twice at once; with --out
+    `apeval resume` goes on.
 
     \b
     Examples:
@@ -84,8 +114,9 @@ def run(
       apeval run my_problem.py:problem --episodes 2000 --set problem.gust=0.05
       apeval run int-v1 --steps 9000 --extend runs/x --out runs/y
       apeval run lunarlander --steps 50000 --tensorboard logs/lander
+      apeval run my_problem.py --episodes 5000 --backend processes --time-limit 60 --out runs/x
     """
-    from apeval.cli.running import run_problem
+    from apeval.cli.running import How, run_problem
 
     run_problem(
         problem,
@@ -103,7 +134,46 @@ def run(
         check,
         extend,
         tensorboard,
+        How(backend, workers, address, on_fault, retries, time_limit),
+        block,
+        fresh,
     )
+
+
+def resume(
+    run: Stored,
+    problem: OwnProblem = None,
+    backend: Backend = "serial",
+    workers: Workers = None,
+    address: Address = None,
+    on_fault: OnFault = None,
+    retries: Retries = None,
+    time_limit: TimeLimit = None,
+    allow_changes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changes", help="Go on although code or libraries are not those of before."
+        ),
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with an interrupted run, to the very result that it would have had.
+
+    Whatever stopped it: Ctrl-C, kill -9, a full disk, a fault. Recorded episodes are used, only
+    what is missing is simulated. A run that is complete is shown.
+
+    \b
+    Examples:
+      apeval resume runs/x
+      apeval resume runs/x --backend processes --workers 8
+      apeval resume runs/mine --problem my_problem.py:problem --on-fault unresolved
+    """
+    from apeval.cli.resuming import resume_run
+    from apeval.cli.running import How
+
+    how = How(backend, workers, address, on_fault, retries, time_limit)
+    resume_run(run, problem, how, allow_changes, json)
 
 
 def new(

@@ -47,6 +47,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Estimate": {
         "list": asking.list_,
         "run": asking.run,
+        "resume": asking.resume,
         "plan": asking.plan,
         "truth": asking.truth,
     },

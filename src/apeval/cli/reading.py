@@ -31,6 +31,10 @@ def replay(
     mode: Annotated[
         int | None, typer.Option(help="Instead: the most likely failure of this mode, from 1.")
     ] = None,
+    fault: Annotated[
+        int | None,
+        typer.Option(help="Instead: a fault of the simulator (faults.json), from 1, in safety."),
+    ] = None,
     problem: OwnProblem = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Draw it: an animated GIF, such as crash.gif.")
@@ -45,10 +49,11 @@ def replay(
       apeval replay runs/x --failure 3
       apeval replay runs/x --failure 3 --out crash.gif
       apeval replay runs/x --mode 1 --problem my_problem.py:problem
+      apeval replay runs/x --fault 1
     """
     from apeval.cli.replaying import replay_run
 
-    replay_run(run, failure, mode, problem, out, json)
+    replay_run(run, failure, mode, fault, problem, out, json)
 
 
 def export(

@@ -8,17 +8,24 @@ import typer
 
 from apeval.cli.output import note, print_json
 from apeval.errors import ApevalError
+from apeval.results.fault_replay import replay_fault
 from apeval.results.folder import load
 from apeval.results.replaying import replay_failure, replay_mode
 
 
 def replay_run(
-    path: Path, failure: int | None, mode: int | None, address: str | None, out: Path | None,
-    json: bool,
+    path: Path, failure: int | None, mode: int | None, fault: int | None, address: str | None,
+    out: Path | None, json: bool,
 ) -> None:  # fmt: skip
-    """Replay a recorded failure, print its trajectory, and draw it where asked."""
-    if failure is not None and mode is not None:
-        raise ApevalError("give --failure or --mode, not both")
+    """Replay a recorded failure or fault, print its trajectory, and draw it where asked."""
+    if sum(it is not None for it in (failure, mode, fault)) > 1:
+        raise ApevalError("give one of --failure, --mode and --fault")
+    if fault is not None:
+        if out is not None:
+            raise ApevalError("an episode that does not come back cannot be drawn: leave --out out")
+        told = replay_fault(path, fault, address)
+        print_json(told.as_json()) if json else typer.echo(str(told))
+        return
     if out is not None and out.suffix.lower() != ".gif":
         raise ApevalError(f"an animation is a GIF: write --out {out.with_suffix('.gif')}")
     run = load(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,18 @@ from apeval.cli.progress import live_progress
 from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
-from apeval.results.extension import forget_extension
+from apeval.results.extension import relative
+from apeval.results.folder import Run
+from apeval.results.recipe import files_of
 from apeval.results.recorder import Recorder
 from apeval.results.store import refuse_another
 from apeval.results.tensorboard import TensorBoard
 from apeval.run.evaluate import evaluate
 from apeval.run.past import InMemory
 from apeval.run.progress import Listener, Progress
+from apeval.run.result import Result
 from apeval.simulate.check.door import require_sound
+from apeval.simulate.faults import UNRESOLVED
 
 _DEFAULT_STEPS = 9_000
 PREFIX = "problem."
@@ -45,11 +50,15 @@ def run_problem(
     check: bool = True,
     extend: Path | None = None,
     tensorboard: Path | None = None,
+    how: How | None = None,
+    block: int | None = None,
+    fresh: bool = False,
 ) -> None:
     """Evaluate, show, and store where asked."""
     name = full_address(name)
     problem, settings = build_problem(name, assignments)
-    if check and is_address(name):
+    how = how or How()
+    if check and is_address(name) and not how.expects_faults:
         require_sound(problem)
     if view is not None:
         problem = problem.seen_as(view)
@@ -57,7 +66,7 @@ def run_problem(
         steps = _DEFAULT_STEPS
     earlier = [] if extend is None else extended_runs(extend, problem, seed, out)
     seed = next_seed(earlier) if seed is None else seed
-    recorder = None if out is None else _recorder(out, problem, name)
+    recorder = None if out is None else _recorder(out, problem, earlier, fresh)
     memory = InMemory(problem) if earlier and recorder is None else None
     with live_progress(quiet=json) as watcher, _log(tensorboard) as log:
         result = evaluate(
@@ -72,18 +81,53 @@ def run_problem(
             settings=settings,
             listener=_both(watcher, None if log is None else log.listen),
             recorder=recorder or memory,
+            block=block,
+            on_interrupt="finish",
+            **how.given(),
         )
         if log is not None:
             log.finish(result)
+    show_result(result, earlier, memory, None if recorder is None else recorder.folder, json)
+
+
+@dataclass(frozen=True)
+class How:
+    """Who simulates, and what happens when a simulator does not come back; None: as usual."""
+
+    backend: str = "serial"
+    workers: int | None = None
+    address: str | None = None
+    on_fault: str | None = None
+    retries: int | None = None
+    time_limit: float | None = None
+
+    @property
+    def expects_faults(self) -> bool:
+        """Whether the simulator may raise or hang, as it may not in a check before the run."""
+        return self.on_fault == UNRESOLVED or self.time_limit is not None
+
+    def given(self) -> dict[str, Any]:
+        """What was said, for `evaluate`."""
+        return {k: v for k, v in vars(self).items() if v is not None}
+
+
+def show_result(
+    result: Result, earlier: list[Run], memory: InMemory | None, folder: Path | None, json: bool
+) -> None:
+    """Print a run's result, or the common one with the runs it extends; exit code 130 where it was
+    stopped early."""
     if earlier:
-        show_extended(earlier, memory, None if recorder is None else recorder.folder, json)
-        return
-    if json:
+        show_extended(earlier, memory, folder, json)
+    elif json:
         print_json(result.as_json())
-        return
-    typer.echo(str(result))
-    if recorder is not None:
-        note(f"  stored in            {recorder.folder}")
+    else:
+        typer.echo(str(result))
+        if folder is not None:
+            note(f"  stored in            {folder}")
+    if result.interrupted:
+        if folder is not None and not json:
+            note(f"  to go on             apeval resume {folder}")
+        raise typer.Exit(130)
 
 
 def _log(folder: Path | None) -> AbstractContextManager[TensorBoard | None]:
@@ -102,23 +146,16 @@ def _both(watcher: Listener | None, log: Listener | None) -> Listener | None:
     return listen
 
 
-def _recorder(out: Path, problem: Problem, address: str) -> Recorder:
-    """Keeps the run in a folder, with where it comes from: the problem's code, and files that its
-    parameters name, such as a policy's."""
+def _recorder(out: Path, problem: Problem, earlier: list[Run], fresh: bool) -> Recorder:
+    """Keeps the run in a folder, with where it comes from."""
     refuse_another(out, problem)
-    code = Path(address.rpartition(":")[0])
-    files = [code] if code.suffix == ".py" else []
-    files += [Path(v) for v in problem.parameters.values() if isinstance(v, str) and _is_file(v)]
-    recorder = Recorder(out, command=["apeval", *sys.argv[1:]], files=files)
-    forget_extension(out)
-    return recorder
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:  # too long for a name, for example
-        return False
+    return Recorder(
+        out,
+        command=["apeval", *sys.argv[1:]],
+        files=files_of(problem),
+        extends=relative(earlier, out),
+        careful=not fresh,
+    )
 
 
 def build_problem(name: str, assignments: list[str]) -> tuple[Problem, dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaincinv
 from scipy.stats import t as student
 
 from apeval.estimate.binomial import clopper_pearson
@@ -55,9 +56,30 @@ def bounds(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, fl
     """The interval of the probability of any event among the episodes, such as one kind of
     failure; it widens upwards by the unresolved episodes, which might all belong to it."""
     lo, hi = _interval(sample, hit, confidence)
-    if sample.unresolved.any():
-        _, hi = _interval(sample, hit | sample.unresolved, confidence)
-    return lo, hi
+    unknown = sample.unresolved & ~hit
+    if not unknown.any():
+        return lo, hi
+    if sample.unweighted:
+        return lo, _interval(sample, hit | unknown, confidence)[1]
+    # the upper end of a sum of two: their distances from the means add up as squares do (Zou and
+    # Donner, 2008). One heavy unresolved episode does not make the failures' own weights heavy.
+    known = float((sample.weights * hit).mean())
+    parts = sample.weights[unknown] / sample.n
+    mass = float(parts.sum())
+    beyond = np.hypot(hi - known, _upper_of_mass(parts, confidence) - mass)
+    return lo, min(1.0, known + mass + float(beyond))
+
+
+def _upper_of_mass(parts: FloatArray, confidence: float) -> float:
+    """Upper end of a sum of weighted counts, from the weights of those that happened (Fay and
+    Feuer, 1997): exact for equal weights, where it is Garwood's for a Poisson count.
+
+    >>> round(_upper_of_mass(np.full(5, 0.1), 0.95), 3)
+    1.167
+    """
+    total, squares, most = float(parts.sum()), float(parts @ parts), float(parts.max())
+    scale = (squares + most**2) / (total + most)
+    return scale * float(gammaincinv((total + most) / scale, 0.5 + confidence / 2.0))
 
 
 def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:

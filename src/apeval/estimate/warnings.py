@@ -72,9 +72,10 @@ def _unresolved(sample: Sample, estimate: Estimate) -> list[Note]:
         return []
     return [
         Note(
-            f"{cut:,} of {sample.n:,} episodes were cut before their outcome was known (nominal "
-            f"probability {estimate.unresolved_mass:.2e}): the interval allows for all of them "
-            "failing. Give the problem a horizon, or a larger cap or budget"
+            f"{cut:,} of {sample.n:,} episodes have no known outcome (nominal probability "
+            f"{estimate.unresolved_mass:.2e}): the interval allows for all of them failing. Where "
+            "they were cut, give the problem a horizon, or a larger cap or budget; where the "
+            "simulator did not come back (faults.json), mend it"
         )
     ]
 

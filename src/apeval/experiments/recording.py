@@ -73,14 +73,13 @@ class Log:
 
 @dataclass
 class Recording(Simulation):
-    """A simulation that writes every batch into a log."""
+    """A simulation that writes every block into a log."""
 
     log: Log = field(default_factory=Log)
 
-    def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
-        batch = super().run(proposal, n, position)
-        self.log.add_batch(batch, proposal)
-        return batch
+    def book(self, done: Episodes, proposal: Mixture) -> None:
+        super().book(done, proposal)
+        self.log.add_batch(done, proposal)
 
 
 class _RecordedDiscrete(DiscreteLearner):
@@ -109,5 +108,8 @@ def recorded(method: Method, config: Any, simulation: Recording) -> Learner:
     learner = method.start(simulation.problem, config)
     if isinstance(learner, CrossEntropyLearner):  # it learns with a simulation of its own
         share = simulation.budget.share(config.learn_share)
-        learner.learning = Recording(simulation.problem, simulation.key, share, log=simulation.log)
+        learner.learning = Recording(
+            simulation.problem, simulation.key, share, source=simulation.source, whole=simulation,
+            log=simulation.log,
+        )  # fmt: skip
     return learner

@@ -45,7 +45,7 @@ def from_gymnasium(
     initial: Disturbance | None = None,
     reset: Start | None = None,
     views: Mapping[str, View] | None = None,
-    chunk: int = 32,
+    chunk: int = 16,
     **rest: Any,
 ) -> Problem:
     """Adapt environments made by `make_env` to the batch form of `Problem`.

@@ -80,7 +80,7 @@ class Problem:
     cap: int = SAFETY_CAP
     """With no horizon: an episode of this length counts as unresolved."""
     chunk: int = 512
-    """Episodes that are simulated together."""
+    """Episodes that one worker simulates together; a batch is cut into blocks of so many."""
     table: TabularModel | None = None
     """Transition tables, where the problem is small enough: a fast path and an exact truth."""
     name: str = ""

@@ -16,19 +16,20 @@ EXTENSION = "extended.json"
 
 def save_extension(folder: Path, earlier: list[Run], merged: Merged) -> Path:
     """Beside the run's own result; earlier runs are named relative to the folder."""
-    paths = [os.path.relpath(run.path.resolve(), folder.resolve()) for run in earlier]
-    return write_json(folder / EXTENSION, {"earlier": paths, **merged.as_json()})
+    return write_json(
+        folder / EXTENSION, {"earlier": relative(earlier, folder), **merged.as_json()}
+    )
+
+
+def relative(earlier: list[Run], folder: Path) -> list[str]:
+    """Where earlier runs are, seen from the folder."""
+    return [os.path.relpath(run.path.resolve(), folder.resolve()) for run in earlier]
 
 
 def read_extension(folder: Path) -> Merged | None:
     """The common answer that was stored with a run; None where it extends nothing."""
     where = folder / EXTENSION
     return build(Merged, read_object(where), where) if where.exists() else None
-
-
-def forget_extension(folder: Path) -> None:
-    """A new run in the folder extends nothing."""
-    (folder / EXTENSION).unlink(missing_ok=True)
 
 
 def chain(path: Path) -> list[Run]:

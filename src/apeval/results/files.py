@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, StorageError
 
 LARGEST_JSON = 256 * 2**20
 
@@ -33,7 +33,7 @@ def write_bytes(path: Path, data: bytes) -> Path:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise ApevalError(f"cannot write {path}: {error.strerror or error}") from None
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
     return path
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.address import find, full_address
-from apeval.environments import entries, make
 from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.problem.draws import make_key
@@ -23,6 +20,7 @@ from apeval.results.files import read_json, read_object
 from apeval.results.manifest import PROVENANCE, Manifest, check, read_manifest
 from apeval.results.model import ARRAYS, STRUCTURE, Model, read_model
 from apeval.results.rebuild import build
+from apeval.results.recipe import build_again
 from apeval.results.samples import SAMPLE, read_sample
 from apeval.results.store import CURVE, RECORDS, RESULT
 from apeval.run.result import SCHEMA_VERSION, Result
@@ -164,16 +162,8 @@ class Run:
         code is (`"file.py:factory"`): a folder's word alone does not make apeval run code.
         """
         result = self.result
-        if address is None and result.problem not in entries():
-            raise ApevalError(
-                f"the problem of {self.path} is code of its own, which apeval does not run on a "
-                f"folder's word: name it, --problem {result.problem or 'file.py:factory'} "
-                "(in Python: run.problem('file.py:factory'))"
-            )
-        name = result.problem if address is None else full_address(address)
-        factory = entries()[name].factory if name in entries() else find(name)
-        parameters = {**_accepted(factory, result.parameters), **changes}
-        problem = make(name, **parameters)
+        problem = build_again(result.problem, result.parameters, address, self.path, changes)
+        name = problem.name
         if list(problem.kinds) != list(result.kinds):
             raise ApevalError(
                 f"{name} is not the problem of {self.path}: its failures are "
@@ -195,11 +185,3 @@ def _check_widths(problem: Problem, it: Episodes, otherwise: str) -> None:
             raise ApevalError(
                 f"{otherwise}: there {what} has {recorded} components of disturbance, here {mine}"
             )
-
-
-def _accepted(factory: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded parameters that a factory takes; a finished problem takes none."""
-    if isinstance(factory, Problem):
-        return {}
-    taken = inspect.signature(factory).parameters
-    return {k: v for k, v in parameters.items() if k in taken and k != "name"}

@@ -93,12 +93,12 @@ def numbers(folder: Path) -> list[int]:
     return found
 
 
-def first_id(folder: Path, number: int) -> int:
-    """The number of a batch's first episode, without reading the columns."""
+def span(folder: Path, number: int) -> tuple[int, int]:
+    """The number of a batch's first episode and how many it holds, without reading them."""
     _, episodes = paths(folder, number)
     about = read_about(episodes)
     _check_version(episodes, about, number)
-    return whole(about, "first_id", episodes)
+    return whole(about, "first_id", episodes), whole(about, "rows", episodes, 1)
 
 
 def read_batches(folder: Path) -> Iterator[Episodes]:
@@ -107,10 +107,24 @@ def read_batches(folder: Path) -> Iterator[Episodes]:
         yield read_batch(folder, number)
 
 
-def clear(folder: Path) -> None:
-    """Remove the batches of an earlier run, and nothing else."""
+def cut_after(folder: Path, batches: int) -> None:
+    """Keep the first batches; drop the later ones, the last one first, and drafts."""
+    refuse_link(folder)
+    for entry in sorted(folder.iterdir(), reverse=True):
+        match = _NAME.fullmatch(entry.name.removesuffix(".part"))
+        if match and (int(match[1]) >= batches or entry.name.endswith(".part")):
+            entry.unlink()
+
+
+def refuse_link(folder: Path) -> None:
+    """Nothing is written to where a link points."""
     if folder.is_symlink():
         raise ApevalError(f"{folder} is a link: refused, choose another --out")
+
+
+def clear(folder: Path) -> None:
+    """Remove the batches of an earlier run, and nothing else."""
+    refuse_link(folder)
     if not folder.is_dir():
         return
     for entry in folder.iterdir():

@@ -30,9 +30,9 @@ def provenance(
     inputs: Mapping[str, Any],
     files: Sequence[Path],
     started: str,
-    ended: str,
 ) -> dict[str, Any]:
-    """Plain data; machine paths are left out as far as it can see them."""
+    """Plain data, known when a run begins; machine paths are left out as far as it can see
+    them."""
     canonical = json.dumps(inputs, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -48,7 +48,6 @@ def provenance(
             "machine": platform.machine(),
         },
         "started": started,
-        "ended": ended,
     }
 
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, StorageError
 from apeval.results import journal
+from apeval.results.extension import EXTENSION
+from apeval.results.faults import FAULTS, read_faults, write_faults
 from apeval.results.files import write_json
-from apeval.results.manifest import HASHED, MANIFEST, PROVENANCE, write_finished, write_unfinished
+from apeval.results.inputs import INPUTS, read_inputs, write_inputs
+from apeval.results.manifest import (
+    HASHED,
+    MANIFEST,
+    PROVENANCE,
+    read_state,
+    write_finished,
+    write_unfinished,
+)
 from apeval.results.model import model_of, write_model
-from apeval.results.provenance import now, provenance
+from apeval.results.provenance import now
+from apeval.results.recorded import Recorded, usable
 from apeval.results.samples import write_sample
 from apeval.results.store import prepare, save
 from apeval.run.recorder import Outcome
 from apeval.simulate.episodes import Episodes
-
-_INPUTS = (
-    "problem", "view", "method", "seed", "settings", "parameters", "budget", "confidence",
-)  # fmt: skip
 
 
 class Recorder:
@@ -39,39 +48,138 @@ class Recorder:
         *,
         command: Sequence[str] | None = None,
         files: Sequence[str | Path] = (),
+        extends: Sequence[str] = (),
+        careful: bool = False,
     ) -> None:
-        """An earlier run in the folder is replaced; other files there are left alone. `command`
-        and the hashes of `files` (a problem's code, a policy) go into provenance.json."""
+        """An earlier run in the folder is replaced; with `careful` not if it can be resumed.
+        Other files there are left alone. `command` and the hashes of `files` (a problem's code, a
+        policy) go into provenance.json."""
         self.folder = prepare(Path(folder))
+        journal.refuse_link(self._journal)
         self.command = command
         self.files = [Path(file) for file in files]
-        self.started = now()
+        self.extends = tuple(extends)
+        self.careful = careful
         self.batches = 0
+        self.note: str | None = None
+        """What was dropped of an interrupted run."""
+        self._course: int | None = None
+        self._faults: list[dict[str, Any]] = []
+        self._recorded: Recorded | None = None
+        self._about: Mapping[str, Any] = {}
+
+    @staticmethod
+    def resuming(folder: str | Path) -> Recorder:
+        """Goes on with an interrupted run: what it simulated is used, up to a torn last file."""
+        recorder = Recorder(folder)
+        recorder._go_on()
+        return recorder
+
+    @property
+    def _journal(self) -> Path:
+        return self.folder / journal.JOURNAL
+
+    def _go_on(self) -> None:
+        self.files, self.extends = [], ()
+        state = read_state(self.folder)
+        batches, damage = usable(self._journal, state.course) if self._journal.is_dir() else (0, "")
+        self.note = f"dropped: {damage}" if damage else None
+        with self._resumable():
+            if self._journal.is_dir():
+                journal.cut_after(self._journal, batches)
+            self._journal.mkdir(exist_ok=True)
+            write_unfinished(self.folder)
+        self.batches = batches
+        self._recorded = Recorded(self._journal, batches)
+        self._faults = [
+            entry
+            for entry in read_faults(self.folder)
+            if entry["outcome"] != "stopped" and self._recorded.has(entry["episode"])
+        ]
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """Write what was asked; of an earlier run nothing is left."""
+        if self._recorded is not None:
+            before = read_inputs(self.folder).about
+            self._about = {**before, "inputs": dict(inputs)}
+            write_json(self.folder / INPUTS, self._about)
+            return
+        if self.careful:
+            refuse_unfinished(self.folder, inputs)
         try:
-            for name in (MANIFEST, *HASHED):
+            for name in (MANIFEST, *HASHED, INPUTS, FAULTS, EXTENSION):
                 (self.folder / name).unlink(missing_ok=True)
-            journal.clear(self.folder / journal.JOURNAL)
-            (self.folder / journal.JOURNAL).mkdir(exist_ok=True)
+            journal.clear(self._journal)
+            self._journal.mkdir(exist_ok=True)
         except OSError as error:
             raise ApevalError(
                 f"cannot write to the folder {self.folder}: {error.strerror or error}. "
                 "Choose another --out"
             ) from None
+        self._about = write_inputs(
+            self.folder, inputs, self.command, self.files, self.extends, now()
+        )
         write_unfinished(self.folder)
+
+    def recorded(self, first: int, n: int) -> Episodes | None:
+        """Episodes that were simulated before the interruption."""
+        return None if self._recorded is None else self._recorded.find(first, n)
 
     def batch(self, episodes: Episodes, position: int) -> None:
         """Append a batch."""
-        journal.write_batch(self.folder / journal.JOURNAL, self.batches, episodes, position)
+        with self._resumable():
+            journal.write_batch(self._journal, self.batches, episodes, position)
         self.batches += 1
+
+    def fault(self, entry: dict[str, Any]) -> None:
+        """Keep a fault."""
+        self._faults.append(entry)
+        with self._resumable():
+            write_faults(self.folder, self._faults)
+
+    def detour(self) -> None:
+        """Batches from here on are no part of the run's own course."""
+        self._course = self.batches
+        with self._resumable():
+            write_unfinished(self.folder, self._course)
 
     def finish(self, outcome: Outcome) -> None:
         """Write everything else; the manifest comes last."""
         result = outcome.result
-        save(result, self.folder)
-        write_sample(self.folder, outcome.sample, outcome.ids)
-        write_model(self.folder, model_of(result.method, outcome.proposal))
-        plain = result.as_json()
-        inputs = {name: plain[name] for name in _INPUTS}
-        about = provenance(self.command, inputs, self.files, self.started, now())
-        write_json(self.folder / PROVENANCE, about)
-        write_finished(self.folder, self.batches)
+        with self._resumable():
+            save(result, self.folder)
+            write_sample(self.folder, outcome.sample, outcome.ids)
+            write_model(self.folder, model_of(result.method, outcome.proposal))
+            write_json(self.folder / PROVENANCE, {**self._about, "ended": now()})
+            if self._faults:
+                write_faults(self.folder, self._faults)
+            else:
+                (self.folder / FAULTS).unlink(missing_ok=True)
+            write_finished(self.folder, self.batches, result.interrupted, self._course)
+
+    @contextmanager
+    def _resumable(self) -> Iterator[None]:
+        try:
+            yield
+        except StorageError as error:
+            raise StorageError(
+                f"{error}. What was simulated before is kept: make room, then apeval resume "
+                f"{self.folder}"
+            ) from None
+
+
+def refuse_unfinished(folder: Path, inputs: Mapping[str, Any]) -> None:
+    """A run that can be resumed is not replaced unasked: it may have taken days."""
+    try:
+        state = read_state(folder)
+        held = journal.numbers(folder / journal.JOURNAL)
+        same = read_inputs(folder).about["inputs"] == dict(inputs)
+    except (ApevalError, KeyError, TypeError):
+        return  # nothing that could be resumed
+    if not state.resumable or not held:
+        return
+    what = "this very run" if same else "another run"
+    raise ApevalError(
+        f"{folder} holds {what}, interrupted: apeval resume {folder} goes on with it, --fresh "
+        "starts over, or choose another --out"
+    )

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from apeval.errors import ApevalError
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, stratified
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
-from apeval.estimate.target import Target
-from apeval.estimate.verdict import check_bound
 from apeval.estimate.warnings import Note, sample_warnings
-from apeval.learn.method import Exploration, Learner, find_method
+from apeval.learn.method import Exploration, Learner
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
-from apeval.problem.settings import build
 from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.frozen import Frozen, reduce, run_frozen_stage
+from apeval.run.interrupt import interrupts
 from apeval.run.modes import find_modes
 from apeval.run.progress import Listener, Teller
 from apeval.run.recorder import Outcome, Recorder
+from apeval.run.request import LONGEST, Request, default_method, request
 from apeval.run.result import FinalStage, Kind, Result
+from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.backends import Backend, find_backend
+from apeval.simulate.faults import Policy
 from apeval.simulate.simulation import Budget, Simulation
+from apeval.simulate.source import Source, StoppedError
 
-__all__ = ["default_method", "evaluate", "reduce", "run_frozen_stage"]
+__all__ = ["LONGEST", "default_method", "evaluate", "reduce", "run_frozen_stage"]
 
-LONGEST = 1_000_000
-"""Steps that a run with a target error and no budget may take."""
 _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
-
-
-def default_method(problem: Problem) -> str:
-    """The best method there is for the problem."""
-    return "ape" if find_method("ape").suits(problem) is None else "mc"
 
 
 def evaluate(
@@ -56,6 +50,14 @@ def evaluate(
     settings: Mapping[str, Any] | None = None,
     listener: Listener | None = None,
     recorder: Recorder | None = None,
+    backend: str | Backend = "serial",
+    workers: int | None = None,
+    address: str | None = None,
+    block: int | None = None,
+    on_fault: str = "stop",
+    retries: int = 1,
+    time_limit: float | None = None,
+    on_interrupt: str = "raise",
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
@@ -65,77 +67,73 @@ def evaluate(
     `below` the result says whether the probability is shown to lie below that bound. A `recorder`
     (`apeval.Recorder("runs/x")`) keeps every episode, the sample and the result in a run folder.
 
+    `backend` says who simulates: "serial", "processes" (`workers` of them, by default one per
+    core) or "ray" (with the `address` of a cluster, or embedded). The result does not depend on it.
+    `block` is how many episodes a worker simulates together, by default `problem.chunk`.
+
+    A simulator that raises, dies, returns values that are not finite or takes longer than
+    `time_limit` seconds for an episode is tried again with the same random numbers, `retries`
+    times; then the run stops, or with ``on_fault="unresolved"`` counts the episode as unresolved.
+    With ``on_interrupt="finish"`` a first Ctrl-C ends the run early, with a valid smaller result.
+
     >>> from apeval.environments import make
     >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
     >>> result.interval[0] < 0.0323 < result.interval[1]
     True
     """
-    if not isinstance(problem, Problem):
-        raise ApevalError(
-            f"evaluate wants a Problem, got {type(problem).__name__}: apeval.make(name) builds one"
-        )
-    for what, number in (("steps", steps), ("episodes", episodes), ("seed", seed)):
-        if number is not None and not isinstance(number, int | np.integer):
-            raise ApevalError(f"{what} must be a whole number; got {number!r}")
-    if seed is None or not isinstance(confidence, float):
-        raise ApevalError("seed must be a whole number and confidence a number below 1")
-    if not 0.0 < confidence < 1.0:
-        raise ApevalError(f"confidence must lie strictly between 0 and 1; got {confidence}")
-    if seed < 0:
-        raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
-    target = None if target_error is None else Target(float(target_error))
-    if below is not None:
-        check_bound(below, confidence)
-    if target is not None and steps is None and episodes is None:
-        steps = LONGEST
-    chosen = find_method(method or default_method(problem))
-    reason = chosen.suits(problem)
-    if reason:
-        raise ApevalError(reason)
-    config = build(chosen.config, settings or {})
+    asked = request(
+        problem,
+        method,
+        steps=steps,
+        episodes=episodes,
+        target_error=target_error,
+        below=below,
+        seed=seed,
+        confidence=confidence,
+        settings=settings,
+        block=block,
+        faults=Policy(on_fault, retries, time_limit),
+    )
+    hiring = find_backend(backend, workers, address)
+    with one_thread(), interrupts(on_interrupt) as stop:
+        blind = asked.problem.blind()
+        source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
+        try:
+            return _conduct(asked, source, listener, recorder)
+        finally:
+            try:
+                source.flush()
+            finally:
+                source.close()
+
+
+def _conduct(
+    asked: Request, source: Source, listener: Listener | None, recorder: Recorder | None
+) -> Result:
+    """Learn, freeze, estimate, answer."""
     started = time.perf_counter()
-    blind = problem.blind()
-    budget = Budget(steps, episodes)
-    planned = budget if target is None else to_learn(budget, blind)
-    simulation = Simulation(blind, make_key(seed), planned, journal=recorder)
-    learner = chosen.start(blind, config)
-    _learn(learner, simulation, listener)
+    if recorder is not None:
+        recorder.begin(asked.as_json())
+    problem, budget, target = source.problem, asked.budget, asked.target
+    planned = budget if target is None else to_learn(budget, problem)
+    simulation = Simulation(problem, source.key, planned, source=source)
+    learner = asked.method.start(problem, asked.config)
+    if not _learn(learner, simulation, listener) and recorder is not None:
+        recorder.detour()
     left = None if target is None else simulation.affordable()
     simulation.budget = budget
     proposal = learner.proposal()
-    counted = learner.counted()
-    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target, counted, left)
+    frozen = run_frozen_stage(
+        proposal, simulation, asked.confidence, listener, target, learner.counted(), left
+    )
     explored = _explored(learner.exploration(), proposal, frozen.sample)
-    asked = _Asked(target, below, confidence)
-    identity: dict[str, Any] = {
-        "problem": problem.name,
-        "view": problem.view,
-        "method": chosen.name,
-        "seed": seed,
-        "settings": dataclasses.asdict(config),
-        "parameters": dict(problem.parameters),
-        "budget": {"episodes": episodes} if steps is None else {"steps": steps},
-        "truth": None if problem.truth is None else problem.truth().value,
-    }
     answer = _answer(learner, simulation, frozen, explored, asked)
-    result = Result(**identity, **answer, seconds=time.perf_counter() - started)
+    truth = None if asked.problem.truth is None else asked.problem.truth().value
+    seconds = time.perf_counter() - started
+    result = Result(**asked.identity(), truth=truth, **answer, seconds=seconds)
     if recorder is not None:
         recorder.finish(Outcome(result, frozen.sample, frozen.ids, proposal))
     return result
-
-
-@dataclasses.dataclass(frozen=True)
-class _Asked:
-    """What the user wants to know."""
-
-    target: Target | None
-    below: float | None
-    confidence: float
-
-    @property
-    def level(self) -> float:
-        """The confidence of a single look at the sample."""
-        return self.confidence if self.target is None else self.target.confidence(self.confidence)
 
 
 def to_learn(budget: Budget, problem: Problem) -> Budget:
@@ -146,13 +144,18 @@ def to_learn(budget: Budget, problem: Problem) -> Budget:
     return Budget(steps=min(budget.steps, enough))
 
 
-def _learn(learner: Learner, simulation: Simulation, listener: Listener | None) -> None:
+def _learn(learner: Learner, simulation: Simulation, listener: Listener | None) -> bool:
+    """Whether learning came to its own end, before anybody asked to stop."""
     teller = Teller(listener, simulation)
     teller.tell(learner.phase())
-    learning = True
-    while learning:
-        learning = learner.advance(simulation)
-        teller.tell(learner.phase(), learner.value())
+    try:
+        while learner.advance(simulation):
+            teller.tell(learner.phase(), learner.value())
+            simulation.pause()
+    except StoppedError:
+        return False
+    teller.tell(learner.phase(), learner.value())
+    return True
 
 
 def _explored(found: Exploration | None, proposal: Mixture, sample: Sample) -> Explored | None:
@@ -174,7 +177,7 @@ def _answer(
     simulation: Simulation,
     frozen: Frozen,
     explored: Explored | None,
-    asked: _Asked,
+    asked: Request,
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
     failures = int(sample.failed.sum())
@@ -182,6 +185,7 @@ def _answer(
     target = None if asked.target is None else answer_target(asked.target, frozen, spent)
     findings = diagnose(sample, numbers, explored)
     notes = [Note(text, serious=False) for text in learner.warnings()] + _target_note(target)
+    notes += _interrupted_note(frozen, simulation)
     notes += sample_warnings(sample, numbers, learner.value(), simulation.budget, findings, kinds)
     notes.sort(key=lambda note: not note.serious)
     return {
@@ -214,6 +218,7 @@ def _answer(
         "diagnostics": findings.numbers,
         "trusted": not any(note.serious for note in notes),
         "warnings": tuple(note.text for note in notes),
+        "interrupted": frozen.interrupted,
         "curve": tuple(learner.curve()),
         "records": frozen.records,
     }
@@ -230,6 +235,18 @@ def _worth(numbers: Estimate) -> float | None:
     if not 0.0 < numbers.value < 1.0 or numbers.standard_error <= 0.0:
         return None
     return numbers.value * (1.0 - numbers.value) / numbers.standard_error**2
+
+
+def _interrupted_note(frozen: Frozen, simulation: Simulation) -> list[Note]:
+    if not frozen.interrupted:
+        return []
+    return [
+        Note(
+            f"the run was stopped after {simulation.steps:,} decisions, before its budget of "
+            f"{simulation.budget.in_words()} was spent: the interval is wider than it would be",
+            serious=False,
+        )
+    ]
 
 
 def _target_note(target: TargetAnswer | None) -> list[Note]:

@@ -19,6 +19,7 @@ from apeval.run.failures import FailureLog
 from apeval.run.progress import ESTIMATING, Listener, Teller
 from apeval.simulate.adversary import Mixture, Nominal
 from apeval.simulate.episodes import Episodes
+from apeval.simulate.flow import Flow
 from apeval.simulate.simulation import Simulation
 
 _RECORDS_KEPT = 100
@@ -37,6 +38,8 @@ class Frozen:
     """Numbers of the sample's episodes, (n,)."""
     looks: int = 0
     """How often a target was checked."""
+    interrupted: bool = False
+    """Whether somebody stopped it before its end."""
 
     @property
     def records(self) -> tuple[Mapping[str, Any], ...]:
@@ -96,9 +99,8 @@ class _Looks:
     done: int = 0
     over: bool = False
 
-    def after(self, samples: list[Sample], earlier: _Earlier, confidence: float) -> None:
-        """Look, if it is time."""
-        n = sum(s.n for s in samples)
+    def after(self, n: int, samples: list[Sample], earlier: _Earlier, confidence: float) -> None:
+        """Look at the n episodes of the samples, if it is time."""
         if self.target is None or n < self.next:
             return
         failures = sum(int(s.failed.sum()) for s in samples)
@@ -121,35 +123,37 @@ def run_frozen_stage(
 ) -> Frozen:
     """Draw episodes from the frozen proposal until the budget is spent or the target reached.
 
-    Looks stand at numbers of episodes that follow from the episodes themselves, and batches end
-    there: how episodes are grouped does not change when the stage ends. `planned` is the number of
-    episodes that the shares of `counted` were set for, where a target may ask for more.
+    Looks stand at numbers of episodes that follow from the episodes themselves, and blocks end
+    there: neither who simulates them nor how many do changes when the stage ends. `planned` is the
+    number of episodes that the shares of `counted` were set for, where a target may ask for more.
     """
     samples: list[Sample] = []
     ids = [c.episodes.ids for c in counted]
     log = FailureLog(simulation.problem, simulation.key)
     earlier = _Earlier.of(counted, _NO_LIMIT if planned is None else max(planned, 1))
-    for batch, start in zip((c.episodes for c in counted), earlier.starts, strict=True):
-        log.add(batch, start)
+    for c, start in zip(counted, earlier.starts, strict=True):
+        log.add(c.episodes, start)
     level = confidence if target is None else target.confidence(confidence)
     looks = _Looks(target, 0 if target is None else target.next_look(0, 0, None))
-    position, shown_at, shown = 0, 0.0, None
+    shown_at, shown = 0.0, None
     teller = Teller(listener, simulation, target)
     teller.tell(ESTIMATING)
     simulation.begin_stage()
-    while not looks.over and (n := min(simulation.problem.chunk, simulation.affordable())) > 0:
-        if target is not None:
-            n = min(n, looks.next - position)
-        batch = simulation.run(proposal, n, position)
-        log.add(batch, earlier.n + position)
-        position += n
+    flow = Flow(simulation, proposal)
+    while not looks.over:
+        start = flow.position
+        batch = flow.next(None if target is None else looks.next)
+        if batch is None:
+            break
+        log.add(batch, earlier.n + start)
         ids.append(batch.ids)
         samples.append(reduce(batch, proposal))
-        looks.after(samples, earlier, level)
+        looks.after(flow.position, samples, earlier, level)
         if listener:
-            if shown is None or position >= _FRESH * shown_at:
-                shown_at, shown = position, estimate(earlier.with_final(samples), level)
+            if shown is None or flow.position >= _FRESH * shown_at:
+                shown_at, shown = flow.position, estimate(earlier.with_final(samples), level)
             teller.tell(ESTIMATING, numbers=shown)
+    flow.close()
     if not samples:
         raise ApevalError(
             f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "
@@ -158,7 +162,14 @@ def run_frozen_stage(
         )
     sample = earlier.with_final(samples)
     numbers = estimate(sample, level)
-    return Frozen(sample, _named(numbers, confidence), log, np.concatenate(ids), looks.done)
+    return Frozen(
+        sample,
+        _named(numbers, confidence),
+        log,
+        np.concatenate(ids),
+        looks.done,
+        interrupted=not looks.over and flow.stopped,
+    )
 
 
 def reduce(batch: Episodes, proposal: Mixture) -> Sample:

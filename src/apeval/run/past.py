@@ -80,6 +80,21 @@ class InMemory:
     path: Path = Path("run")
     batches: list[Episodes] = field(default_factory=list, repr=False)
     outcome: Outcome | None = field(default=None, repr=False)
+    faults: list[dict[str, Any]] = field(default_factory=list, repr=False)
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """Nothing is kept of the inputs but the problem."""
+
+    def detour(self) -> None:
+        """A run in memory cannot be resumed."""
+
+    def recorded(self, first: int, n: int) -> Episodes | None:
+        """Nothing from before."""
+        return None
+
+    def fault(self, entry: dict[str, Any]) -> None:
+        """Keep a fault."""
+        self.faults.append(entry)
 
     def batch(self, episodes: Episodes, position: int) -> None:
         """Keep a batch."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from apeval.estimate.sample import Sample
 from apeval.problem.types import IntArray
 from apeval.run.result import Result
 from apeval.simulate.adversary import Mixture
-from apeval.simulate.simulation import Journal
+from apeval.simulate.source import Journal
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,16 @@ class Outcome:
 
 
 class Recorder(Journal, Protocol):
-    """Gets every batch as it returns, then the outcome."""
+    """Gets the inputs, then every batch as it returns, then the outcome."""
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """A run of these inputs starts."""
+        ...
+
+    def detour(self) -> None:
+        """Learning was stopped early: what follows is no part of the run's own course, and goes
+        when it is resumed."""
+        ...
 
     def finish(self, outcome: Outcome) -> None:
         """The run is over."""

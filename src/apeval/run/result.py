@@ -73,6 +73,12 @@ class Result:
     warnings: tuple[str, ...]
     seconds: float
     truth: float | None
+    interrupted: bool = False
+    """Stopped by somebody before its end."""
+    block: int = 0
+    """Episodes that were simulated together; 0 in results that do not say."""
+    on_fault: str = "stop"
+    """What was to happen to episodes that do not come back."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)
     records: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 

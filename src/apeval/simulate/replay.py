@@ -36,7 +36,7 @@ class Record:
         return Record((int(k0), int(k1)), int(data["id"]), list(data["a_0"]), list(data["a_E"]))
 
 
-class _Script(Adversary):
+class Script(Adversary):
     """Nature that plays recorded actions."""
 
     def __init__(self, a_0: Array, a_E: Array) -> None:
@@ -63,12 +63,17 @@ def record(episodes: Episodes, i: int, key: Array) -> Record:
     )
 
 
+def script(problem: Problem, it: Record) -> Script:
+    """Nature that plays the recorded actions."""
+    dtype = np.int64 if problem.nominal.discrete else np.float64
+    initial = np.int64 if problem.initial is not None and problem.initial.discrete else np.float64
+    return Script(np.asarray(it.a_0, initial), np.asarray(it.a_E, dtype))
+
+
 def replay(problem: Problem, it: Record | Mapping[str, Any]) -> Episodes:
     """The recorded episode, alone; `it` may be plain data, as in a result's `records`."""
     it = it if isinstance(it, Record) else Record.from_json(it)
-    dtype = np.int64 if problem.nominal.discrete else np.float64
-    initial = np.int64 if problem.initial is not None and problem.initial.discrete else np.float64
-    script = _Script(np.asarray(it.a_0, initial), np.asarray(it.a_E, dtype))
     ids, key = np.array([it.id]), np.array(it.key, np.uint64)
     decisions = len(it.a_E) + (0 if problem.initial is None else 1)
-    return rollout(problem, only(script), key, ids, np.zeros(1, np.int64), decisions)
+    position = np.zeros(1, np.int64)
+    return rollout(problem, only(script(problem, it)), key, ids, position, decisions)

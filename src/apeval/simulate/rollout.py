@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,18 @@ from apeval.simulate.adversary import Mixture, Situation
 from apeval.simulate.episodes import Episodes
 
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+
+
+class Watch(Protocol):
+    """Is told of every decision before f_E hears of it, so that it is known whatever f_E does."""
+
+    def started(self, a_0: Array, law_0: Law | None) -> None:
+        """The initial disturbances, before the reset."""
+        ...
+
+    def decided(self, now: Situation, a_E: Array, margin: FloatArray) -> None:
+        """Nature's actions, and the smallest margin so far of each episode still running."""
+        ...
 
 
 @dataclass
@@ -75,6 +87,7 @@ def rollout(
     ids: IntArray,
     position: IntArray,
     total: int | None = None,
+    watch: Watch | None = None,
 ) -> Episodes:
     """Simulate the episodes `ids`, at the given positions of their stage.
 
@@ -84,7 +97,7 @@ def rollout(
     n = len(ids)
     component = proposal.assign(position)
     draws = Draws(key, np.asarray(ids))
-    x, a_0, law_0 = _reset(problem, proposal, component, draws)
+    x, a_0, law_0 = _reset(problem, proposal, component, draws, watch)
     first = 0 if law_0 is None else 1
     outcomes = Outcomes.none(n, first)
     last = problem.longest
@@ -101,7 +114,10 @@ def rollout(
         draws = tape.at(t, alive)
         now = situation(problem, x, draws, None if whole is None else whole[alive])
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
+        _require_sound(now, a_E, draws.ids, t)
         rows.add(alive, now, a_E)
+        if watch is not None:
+            watch.decided(now, a_E, outcomes.margin[alive])
         x = problem.step(x, now.a_A, a_E, draws)
         s = problem.observe(x)
         require_finite(s, draws.ids, t)
@@ -151,9 +167,11 @@ def episode_margin(problem: Problem, smallest: FloatArray, failed: BoolArray) ->
 
 
 def _reset(
-    problem: Problem, proposal: Mixture, component: IntArray, draws: Draws
+    problem: Problem, proposal: Mixture, component: IntArray, draws: Draws, watch: Watch | None
 ) -> tuple[Any, Array, Law | None]:
     if problem.initial is None:
+        if watch is not None:
+            watch.started(np.zeros((draws.n, 0)), None)
         return problem.reset(draws), np.zeros((draws.n, 0)), None
     law = problem.initial.given(None, None)
     u = draws.stream(NATURE, problem.initial.dim)
@@ -166,6 +184,8 @@ def _reset(
             a_0[mine] = drawn
     if a_0 is None:
         raise SimulationError("a batch needs at least one episode")
+    if watch is not None:
+        watch.started(a_0, law)
     return problem.reset(draws, a_0), a_0, law
 
 
@@ -211,6 +231,10 @@ def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes)
         ended = np.ones(len(alive), bool)
     if problem.margin is not None:
         m = np.asarray(problem.margin(x), np.float64)
+        if np.isnan(m).any():
+            raise SimulationError(
+                "`margin` returned a value that is not a number: mend it, or leave it out"
+            )
         seen = m if not problem.judge_at_end else np.where(ended, m, np.inf)
         outcomes.margin[alive] = np.minimum(outcomes.margin[alive], seen)
     outcomes.kind[alive] = kind
@@ -237,6 +261,20 @@ def require_finite(s: Array, ids: IntArray, t: int) -> None:
     if s.dtype.kind == "f" and not np.isfinite(s).all():
         bad = int(np.flatnonzero(~np.isfinite(s).all(axis=1))[0])
         raise SimulationError(
-            f"the simulator returned a non-finite state in episode {int(ids[bad])} at decision {t}"
-            ": mend f_E, or end the episode (`done`, `failed`) before its state leaves the range"
+            f"the simulator returned a non-finite state in episode {int(ids[bad])} at decision "
+            f"{t + 1}: mend f_E, or end the episode (`done`, `failed`) before its state leaves the "
+            "range"
         )
+
+
+def _require_sound(now: Situation, a_E: Array, ids: IntArray, t: int) -> None:
+    """Refuse what would make a weight that is no number."""
+    if t == 0:
+        require_finite(now.s, ids, t)
+    for values, what in ((now.a_A, "the agent's action"), (a_E, "the disturbance")):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            bad = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            raise SimulationError(
+                f"{what} in episode {int(ids[bad])} at decision {t + 1} is not finite: mend the "
+                "policy or the nominal disturbance"
+            )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
-
-import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
-from apeval.simulate.episodes import Episodes
-from apeval.simulate.rollout import rollout
+from apeval.simulate.episodes import Episodes, join
+from apeval.simulate.source import Source, StoppedError
+from apeval.simulate.task import cut
 
 _LARGEST = 10**12
 _FIRST_BATCH = 16  # where no episode's length is known yet
@@ -45,14 +43,6 @@ class Budget:
         return Budget(episodes=max(1, int((self.episodes or 0) * fraction)))
 
 
-class Journal(Protocol):
-    """Keeps what was simulated."""
-
-    def batch(self, episodes: Episodes, position: int) -> None:
-        """A batch has returned; it stands at `position` … of its stage."""
-        ...
-
-
 @dataclass
 class Simulation:
     """Simulates within a budget, and never outside it."""
@@ -64,7 +54,14 @@ class Simulation:
     episodes: int = 0
     failures: int = 0
     longest_seen: int = 0
-    journal: Journal | None = field(default=None, repr=False)
+    source: Source = field(default=None, repr=False)  # type: ignore[assignment]
+    """Where the episodes come from; by default this process simulates them."""
+    whole: Simulation | None = field(default=None, repr=False)
+    """The simulation that this is a part of."""
+
+    def __post_init__(self) -> None:
+        if self.source is None:
+            self.source = Source(self.problem, self.key)
 
     @property
     def steps_left(self) -> int | None:
@@ -82,10 +79,21 @@ class Simulation:
             return self.episodes_left
         left = self.steps_left or 0
         if self.problem.horizon is not None:
-            return left // (self.problem.horizon + self._first)
+            return left // self.most_decisions
         if self.longest_seen == 0:
             return min(_FIRST_BATCH, left // (1 + self._first))
-        return left // min(self.problem.cap + self._first, 2 * self.longest_seen)
+        return left // min(self.most_decisions, 2 * self.longest_seen)
+
+    def surely_affordable(self, under_way: int) -> int:
+        """How many episodes can start beside those under way, however long these take."""
+        if self.episodes_left is not None:
+            return self.episodes_left - under_way
+        return (self.steps_left or 0) // self.most_decisions - under_way
+
+    @property
+    def most_decisions(self) -> int:
+        """What an episode may take of the budget at the most."""
+        return self.problem.longest + self._first
 
     @property
     def _first(self) -> int:
@@ -96,15 +104,33 @@ class Simulation:
         """Episode lengths seen so far say nothing of a new proposal's."""
         self.longest_seen = 0
 
+    def part(self, budget: Budget) -> Simulation:
+        """A part with a budget of its own; what it simulates is booked here as well."""
+        return Simulation(self.problem, self.key, budget, source=self.source, whole=self)
+
     def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
         """Simulate the next n episodes; they stand at `position` … of their stage."""
-        ids = np.arange(self.episodes, self.episodes + n)
-        positions = np.arange(position, position + n)
-        done = rollout(self.problem, proposal, self.key, ids, positions, self.steps_left)
-        self.count(done.steps, n, int(done.failed.sum()), int(done.length.max()))
-        if self.journal is not None:
-            self.journal.batch(done, position)
-        return done
+        if n < 1:
+            raise ApevalError("a batch needs at least one episode")
+        total = self.steps_left
+        if total is not None and n * self.most_decisions <= total:
+            total = None  # it cannot be reached
+        first = self.episodes if self.whole is None else self.whole.episodes
+        tasks = cut(proposal, first, position, n, self.problem.chunk, total)
+        blocks = []
+        for block in self.source.stream(tasks):
+            self.book(block, proposal)
+            blocks.append(block)
+        return join(blocks)
+
+    def book(self, done: Episodes, proposal: Mixture) -> None:
+        """Book episodes that came back from the proposal."""
+        self.count(done.steps, done.n, int(done.failed.sum()), int(done.length.max()))
+
+    def pause(self) -> None:
+        """Where a learner that simulates by itself can be stopped."""
+        if self.source.stop.asked:
+            raise StoppedError
 
     def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:
         """Book what was simulated."""
@@ -112,3 +138,5 @@ class Simulation:
         self.episodes += episodes
         self.failures += failures
         self.longest_seen = max(self.longest_seen, longest)
+        if self.whole is not None:
+            self.whole.count(steps, episodes, failures, longest)

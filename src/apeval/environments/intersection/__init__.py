@@ -55,7 +55,7 @@ def intersection(
         horizon=g.decisions,
         kinds=("crash",),
         views=state.make_views(g),
-        chunk=4096 if backend == "twin" else 64,
+        chunk=4096 if backend == "twin" else 16,
         name=name,
         description=DESCRIPTIONS[preset],
         parameters={"backend": backend, **g.as_dict()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ class Scene:
     """Decisions numbered from here on count as the last one that is told apart."""
     learns_start: bool
     _last: tuple[Episodes, Rows] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_last": None}  # episodes do not travel with a proposal
 
     @staticmethod
     def empty() -> Scene:

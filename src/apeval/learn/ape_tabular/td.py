@@ -93,11 +93,15 @@ class TdLearner(TabularLearner, Generic[Choice]):
             if t == 0:
                 self.starts[s] = self.starts.get(s, 0) + 1
             a_E, choice = self.choose(s, x, now, draws)
-            x = problem.step(x, now.a_A, a_E, draws)
-            seen = problem.observe(x)
-            require_finite(seen, draws.ids, t)
             t += 1
             self.steps += 1
+            try:
+                x = problem.step(x, now.a_A, a_E, draws)
+                seen = problem.observe(x)
+                require_finite(seen, draws.ids, t - 1)
+            except Exception as error:
+                simulation.source.lost(error, simulation.episodes, t)
+                break
             kind, ended = self._outcome(x, t)
             s_next = self._successor(seen[0], t, kind, ended)
             remembered = self._remembered(x, seen[0], t, s_next)
@@ -110,6 +114,7 @@ class TdLearner(TabularLearner, Generic[Choice]):
             if ended or self.stopped:
                 break
         simulation.count(t, 1, int(kind > 0), t)
+        simulation.pause()
 
     def _update_values(self, trace: list[tuple[State, float]], tail: float, ended: bool) -> None:
         """n-step targets (∏ρ)(r + v(s')) of all decisions whose window is complete."""

@@ -42,15 +42,11 @@ class CrossEntropy(Learner):
         if c.learn_share == 0.0:
             return False
         if self.learning is None:
-            budget = simulation.budget.share(c.learn_share)
-            self.learning = Simulation(
-                simulation.problem, simulation.key, budget, journal=simulation.journal
-            )
-        n = min(self.learning.affordable(), self.problem.chunk)
+            self.learning = simulation.part(simulation.budget.share(c.learn_share))
+        n = self.learning.affordable()
         if n > 0:
             n = min(n, self._wanted(self.learning))
             batch = self.learning.run(only(self.pi_E), n, 0)
-            simulation.count(batch.steps, n, int(batch.failed.sum()), int(batch.length.max()))
             self.batches.append(batch)
         if self.batches and (n == 0 or self._spent(self.learning) >= self._due(self.learning)):
             self._update(join(self.batches))

@@ -40,19 +40,11 @@ class CrossEntropyLearner(Learner):
         if self.config.learn_share == 0.0:
             return False
         if self.learning is None:
-            budget = simulation.budget.share(self.config.learn_share)
-            self.learning = Simulation(
-                simulation.problem, simulation.key, budget, journal=simulation.journal
-            )
+            self.learning = simulation.part(simulation.budget.share(self.config.learn_share))
         gathered = sum(b.n for b in self.batches)
-        n = min(
-            self.config.episodes_per_update - gathered,
-            self.learning.affordable(),
-            self.problem.chunk,
-        )
+        n = min(self.config.episodes_per_update - gathered, self.learning.affordable())
         if n > 0:
             batch = self.learning.run(only(self.pi_E), n, 0)
-            simulation.count(batch.steps, n, int(batch.failed.sum()), int(batch.length.max()))
             self.failures += int(batch.failed.sum())
             self.batches.append(batch)
         if gathered + n == self.config.episodes_per_update or (n == 0 and not self._curve):

@@ -1,0 +1,101 @@
+"""`apeval.resume("runs/x")`: go on with an interrupted run, to the result it would have had.
+
+Nothing executable is stored. The run is made again from its inputs: episodes that were recorded
+are taken from the journal, learners learn from them what they learned before, and only what is
+missing is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
+from apeval.results.folder import load
+from apeval.results.inputs import changes, read_inputs
+from apeval.results.manifest import read_state
+from apeval.results.recipe import build_again
+from apeval.results.recorder import Recorder
+from apeval.run.evaluate import evaluate
+from apeval.run.progress import Listener
+from apeval.run.result import Result
+from apeval.simulate.backends import Backend
+
+
+def resume(
+    path: str | Path,
+    problem: Problem | str | None = None,
+    *,
+    backend: str | Backend = "serial",
+    workers: int | None = None,
+    address: str | None = None,
+    on_fault: str | None = None,
+    retries: int | None = None,
+    time_limit: float | None = None,
+    listener: Listener | None = None,
+    on_interrupt: str = "raise",
+    allow_changes: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Result:
+    """Go on with the run in a folder; the result is that of a run that nobody interrupted.
+
+    A `problem` of your own is named by its address, or given; a folder's word alone does not make
+    apeval run code. Who simulates, and what happens to faults, may differ from before. Where code
+    or libraries have changed since, the run is refused; `allow_changes` goes on all the same.
+    `tell` hears of a torn last file, which is dropped.
+
+    >>> import apeval, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> done = apeval.evaluate(
+    ...     apeval.make("walk", top=5), steps=2_000, recorder=apeval.Recorder(folder)
+    ... )
+    >>> resume(folder).estimate == done.estimate  # it was complete
+    True
+    """
+    folder = Path(path)
+    if not read_state(folder).resumable:
+        return load(folder).result
+    asked = read_inputs(folder)
+    it = asked.inputs
+    built = (
+        problem
+        if isinstance(problem, Problem)
+        else build_again(it.problem, it.parameters, problem, folder)
+    )
+    changed = changes(asked, built)
+    if changed and not allow_changes:
+        raise ApevalError(
+            f"the run in {folder} began with other code: {', '.join(changed)}. Episodes of two "
+            "kinds must not be mixed: restore it, start over with --fresh, or, where it makes no "
+            "difference to the simulation, add --allow-changes"
+        )
+    recorder = Recorder.resuming(folder)
+    if recorder.note and tell is not None:
+        tell(recorder.note)
+    given: dict[str, Any] = {
+        "on_fault": on_fault,
+        "retries": retries,
+        "time_limit": time_limit,
+    }
+    return evaluate(
+        replace(built, name=it.problem, view=it.view),
+        it.method,
+        steps=it.budget.get("steps"),
+        episodes=it.budget.get("episodes"),
+        target_error=it.target_error,
+        below=it.below,
+        seed=it.seed,
+        confidence=it.confidence,
+        settings=it.settings,
+        block=it.block,
+        listener=listener,
+        recorder=recorder,
+        backend=backend,
+        workers=workers,
+        address=address,
+        on_interrupt=on_interrupt,
+        **{k: getattr(it, k) if v is None else v for k, v in given.items()},
+    )

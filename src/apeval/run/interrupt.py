@@ -1,0 +1,47 @@
+"""Ctrl-C and SIGTERM: the first asks a run to come to an end, the second ends it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from apeval.errors import unknown
+from apeval.simulate.source import Stop
+
+FINISH, RAISE = "finish", "raise"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interrupts(mode: str) -> Iterator[Stop]:
+    """With "finish" a first signal is only noted. With "raise", and in any thread but the main
+    one, nothing is changed: Ctrl-C is Python's KeyboardInterrupt."""
+    if mode not in (FINISH, RAISE):
+        raise unknown("value of on_interrupt", str(mode), (FINISH, RAISE))
+    stop = Stop()
+    if mode == RAISE or threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
+            _say("stopped")
+            raise KeyboardInterrupt
+        stop.asked = True
+        _say("stopping after what is under way; Ctrl-C again stops at once")
+
+    before = {number: signal.signal(number, ask) for number in _SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"\n{text}\n")
+    sys.stderr.flush()

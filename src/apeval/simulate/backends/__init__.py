@@ -1,0 +1,74 @@
+"""Who simulates: one file for each backend, found by its name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Protocol
+
+from apeval.errors import ApevalError, unknown
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.task import Task, Trouble
+
+
+class Crew(Protocol):
+    """Workers on one problem. Blocks come back by their tickets, whatever the order in which they
+    are done."""
+
+    @property
+    def capacity(self) -> int:
+        """Blocks that keep all workers busy."""
+        ...
+
+    @property
+    def expendable(self) -> bool:
+        """Whether a worker may be killed, as a hanging simulator requires."""
+        ...
+
+    def submit(self, task: Task) -> int:
+        """Have a block simulated; returns its ticket."""
+        ...
+
+    def result(self, ticket: int) -> Episodes | Trouble:
+        """Wait for a block."""
+        ...
+
+    def close(self) -> None:
+        """Send the workers home."""
+        ...
+
+
+class Backend(Protocol):
+    """How a crew is hired. A module of this package has one, under the name `BACKEND`, made from
+    `workers` (None: as many as there are cores) and the `address` of a cluster."""
+
+    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Crew:
+        """A crew for the problem; an episode may take `time_limit` seconds."""
+        ...
+
+
+def backend_names() -> list[str]:
+    """Names of all backends."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def find_backend(
+    backend: str | Backend, workers: int | None = None, address: str | None = None
+) -> Backend:
+    """A backend by its name; an object that hires is taken as it is."""
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise ApevalError(f"workers must be a whole number of at least 1; got {workers!r}")
+    if not isinstance(backend, str):
+        if not hasattr(backend, "hire"):
+            raise ApevalError(
+                f"a backend is a name ({', '.join(backend_names())}) or an object with hire(…); "
+                f"got {type(backend).__name__}"
+            )
+        return backend
+    if backend not in backend_names():
+        raise unknown("backend", backend, backend_names())
+    module = importlib.import_module(f"{__name__}.{backend}")
+    made: Backend = module.BACKEND(workers, address)
+    return made

@@ -1,0 +1,34 @@
+"""Worker processes on this machine, by default one for each core."""
+
+from __future__ import annotations
+
+import os
+
+from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.workers.parcel import pack
+from apeval.simulate.workers.pool import Pool
+from apeval.simulate.workers.process import ProcessWorker, listen
+
+
+class Processes:
+    """As many processes as there are cores, or as asked for."""
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        if address is not None:
+            raise ApevalError("an address is that of a Ray cluster: add --backend ray")
+        self.workers = workers or _cores()
+
+    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Pool:
+        return Pool(pack(problem, key), ProcessWorker, listen, self.workers, time_limit)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+BACKEND = Processes

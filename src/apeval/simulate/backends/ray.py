@@ -1,0 +1,199 @@
+"""Workers on a Ray cluster, or on one that is started here for the run."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from apeval.errors import ApevalError, blame
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.task import Task, attempt
+from apeval.simulate.workers.parcel import (
+    ONE_THREAD,
+    limit_torch,
+    one_thread_inherited,
+    pack,
+    unpack,
+)
+from apeval.simulate.workers.pool import ANSWER, GONE, HELLO, READY, UNFIT, Event, Pool
+
+
+class Ray:
+    """One actor for each core of the cluster, or as many as asked for."""
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        self.workers, self.address = workers, address
+
+    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> RayPool:
+        try:
+            ray: Any = importlib.import_module("ray")
+        except ImportError:
+            raise ApevalError(
+                "the ray backend needs Ray: pip install 'apeval[cluster]', or use --backend "
+                "processes"
+            ) from None
+        parcel = pack(problem, key)
+        mine = not ray.is_initialized()
+        if mine:
+            _begin(ray, self.workers, self.address)
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        size = min(self.workers or cores, cores)  # more would wait for ever
+        return RayPool(ray, parcel, size, time_limit, mine, self.address is not None)
+
+
+def _begin(ray: Any, workers: int | None, address: str | None) -> None:
+    quiet = {"include_dashboard": False} if address is None else {}
+    cpus = {"num_cpus": workers} if address is None and workers is not None else {}
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p or ".") for p in sys.path)
+    try:
+        # workers of an embedded cluster inherit the limits
+        with one_thread_inherited(), _signals_kept():
+            ray.init(
+                address=address or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **quiet,
+                **cpus,
+            )
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise ApevalError(
+            f"no Ray cluster at {address or 'this machine'} ({' '.join(str(error).split())[:150]}):"
+            " start one with `ray start --head`, or leave --address out"
+        ) from None
+    finally:
+        if path is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = path
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray takes SIGTERM over when it starts; it is the run's, which knows how to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class RayPool(Pool):
+    """A pool of actors."""
+
+    def __init__(
+        self, ray: Any, parcel: bytes, size: int, time_limit: float | None, mine: bool, far: bool
+    ) -> None:
+        environment = {"runtime_env": {"env_vars": dict(ONE_THREAD)}} if far else {}
+        actor = ray.remote(num_cpus=1, max_restarts=0, **environment)(Actor)
+        self._ray, self._mine = ray, mine
+        self._put: tuple[bytes, Any] | None = None
+        super().__init__(parcel, lambda: RayWorker(ray, actor, self._stored), _listen(ray), size,
+                         time_limit)  # fmt: skip
+
+    def _stored(self, data: bytes) -> Any:
+        """The same bytes go to the cluster once."""
+        if self._put is None or self._put[0] is not data:
+            self._put = (data, self._ray.put(data))
+        return self._put[1]
+
+    def close(self) -> None:
+        super().close()
+        if self._mine:
+            self._ray.shutdown()
+
+
+class Actor:
+    """The worker at the other end. What it returns is pickled by itself: arrays that Ray hands out
+    could not be written to."""
+
+    def hello(self) -> bytes:
+        """It has started."""
+        return pickle.dumps(Event(HELLO))
+
+    def teach(self, parcel: bytes) -> bytes:
+        """Build the problem."""
+        try:
+            self.problem, self.key = unpack(parcel)
+        except ApevalError as error:
+            return pickle.dumps(Event(UNFIT, str(error)))
+        except Exception as error:
+            return pickle.dumps(Event(UNFIT, blame(error)))
+        return pickle.dumps(Event(READY))
+
+    def show(self, proposal: bytes) -> None:
+        """Take over a proposal."""
+        self.proposal = pickle.loads(proposal)
+        limit_torch()
+
+    def work(self, fields: tuple[Any, ...]) -> bytes:
+        """Simulate a block."""
+        import cloudpickle
+
+        task = Task(self.proposal, *fields)
+        answer: bytes = cloudpickle.dumps(Event(ANSWER, attempt(self.problem, self.key, task)))
+        return answer
+
+
+class RayWorker:
+    """An actor, seen from the run."""
+
+    def __init__(self, ray: Any, actor: Any, stored: Any) -> None:
+        self._ray, self._stored = ray, stored
+        self._actor = actor.remote()
+        self.calls: deque[Any] = deque([self._actor.hello.remote()])
+
+    def teach(self, parcel: bytes) -> None:
+        self.calls.append(self._actor.teach.remote(self._stored(parcel)))
+
+    def show(self, proposal: bytes) -> None:
+        self._actor.show.remote(self._stored(proposal))
+
+    def give(self, task: Task) -> None:
+        fields = (task.first, task.position, task.n, task.total)
+        self.calls.append(self._actor.work.remote(fields))
+
+    def hear(self) -> Event:
+        """The answer to the oldest call."""
+        try:
+            event: Event = pickle.loads(self._ray.get(self.calls.popleft()))
+        except self._ray.exceptions.RayError as error:
+            self.calls.clear()
+            return Event(GONE, f"the worker died ({type(error).__name__})")
+        return event
+
+    def kill(self) -> None:
+        self._ray.kill(self._actor)
+
+    dismiss = kill
+
+
+def _listen(ray: Any) -> Any:
+    def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, Event]]:
+        first = {worker.calls[0]: worker for worker in workers if worker.calls}
+        if not first:
+            return []
+        ready, rest = ray.wait(list(first), num_returns=1, timeout=timeout)
+        if ready and rest:
+            more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
+            ready += more
+        return [(first[call], first[call].hear()) for call in ready]
+
+    return listen
+
+
+BACKEND = Ray

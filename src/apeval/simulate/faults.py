@@ -1,0 +1,183 @@
+"""What is done when a simulator raises, hangs, dies or returns values that are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from apeval.errors import ApevalError, ProblemError, SimulationError, blame, unknown
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.backends import Crew
+from apeval.simulate.episodes import Episodes, join
+from apeval.simulate.isolate import Apart, Cell, Here
+from apeval.simulate.task import BREACH, LATE, RAISED, Task, Trouble
+from apeval.simulate.witness import Guilty
+
+STOP, UNRESOLVED = "stop", "unresolved"
+_ROUNDS = 3  # times that a block is tried again whose episodes all come back alone
+_NEARLY_ALL, _FEWEST = 0.5, 10  # share and number of unresolved episodes at which a run gives up
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the user wants done with faults."""
+
+    on_fault: str = STOP
+    """stop the run, or count the episode as unresolved."""
+    retries: int = 1
+    """Times that a block is tried again, with the same random numbers."""
+    time_limit: float | None = None
+    """Seconds that an episode may take."""
+
+    def __post_init__(self) -> None:
+        if self.on_fault not in (STOP, UNRESOLVED):
+            raise unknown("value of on_fault", str(self.on_fault), (STOP, UNRESOLVED))
+        if not isinstance(self.retries, int) or not 0 <= self.retries <= 100:
+            raise ApevalError(f"retries must be a whole number from 0 to 100; got {self.retries!r}")
+        if self.time_limit is not None and not self.time_limit > 0.0:
+            raise ApevalError(f"the time limit must be above 0 seconds; got {self.time_limit!r}")
+
+
+@dataclass
+class Mender:
+    """Turns a block that did not come back into episodes, or stops the run."""
+
+    problem: Problem
+    key: IntArray
+    policy: Policy
+    note: Callable[[dict[str, Any]], None]
+    """Gets every fault, as plain data."""
+    guilty: int = 0
+    _like: Episodes | None = field(default=None, repr=False)
+
+    def seen(self, episodes: Episodes) -> None:
+        """Remember what an episode that comes back looks like."""
+        if self._like is None:
+            self._like = episodes
+
+    def mend(self, crew: Crew, task: Task, trouble: Trouble, simulated: int) -> Episodes:
+        """The block after all: whole, on another attempt; or episode by episode, with those that
+        do not come back unresolved. `simulated` episodes came before it."""
+        attempts = 1
+        # a block that hangs would hang again for as long: its episodes alone tell sooner
+        alone_first = trouble.what == LATE
+        for _ in range(_ROUNDS):
+            for _ in range(0 if alone_first else self.policy.retries):
+                _refuse_breach(trouble)
+                answer = crew.result(crew.submit(task))
+                attempts += 1
+                if isinstance(answer, Episodes):
+                    self.note(_passed(task, trouble, attempts))
+                    return answer
+                trouble = answer
+            _refuse_breach(trouble)
+            alone = self._alone(crew, task, attempts)
+            attempts += 1
+            if any(isinstance(it, Guilty) for it in alone):
+                return self._settle(alone, attempts, simulated)
+            alone_first = False
+        self.note(_passed(task, trouble, attempts))
+        return join([it for it in alone if isinstance(it, Episodes)])
+
+    def _alone(self, crew: Crew, task: Task, attempts: int) -> list[Episodes | Guilty]:
+        cell: Cell = Here(self.problem, self.key)
+        if crew.expendable:
+            cell = Apart(self.problem, self.key, self.policy.time_limit)
+        found: list[Episodes | Guilty] = []
+        try:
+            for single in task.alone():
+                found.append(it := cell.run(single))
+                if isinstance(it, Guilty) and self.policy.on_fault == STOP:
+                    self.note(self._entry(it, attempts + 1, "stopped"))
+                    raise _stopped(it, attempts + 1)
+        finally:
+            cell.close()
+        return found
+
+    def _settle(self, alone: list[Episodes | Guilty], attempts: int, simulated: int) -> Episodes:
+        like = next((it for it in alone if isinstance(it, Episodes)), self._like)
+        guilty = [it for it in alone if isinstance(it, Guilty)]
+        self.guilty += len(guilty)
+        for it in guilty:
+            self.note(self._entry(it, attempts, UNRESOLVED))
+        if like is None:
+            raise self._hopeless(simulated + len(alone), _said(guilty[0]))
+        self._give_up(simulated + len(alone), _said(guilty[0]))
+        return join(
+            [it.witness.unresolved(it.task, like) if isinstance(it, Guilty) else it for it in alone]
+        )
+
+    def lost(self, error: Exception, episode: int, decision: int) -> None:
+        """An episode that a learner simulates by itself, decision by decision, did not come back:
+        it stops the run, or teaches nothing more."""
+        if self.policy.on_fault == STOP or isinstance(error, ProblemError):
+            raise error
+        self.guilty += 1
+        said = f"episode {episode}, decision {decision}: {blame(error)}"
+        self.note(
+            {
+                "episode": episode,
+                "decision": decision,
+                "what": RAISED,
+                "message": blame(error),
+                "attempts": 1,
+                "outcome": UNRESOLVED,
+            }
+        )
+        self._give_up(episode + 1, said)
+
+    def _give_up(self, drawn: int, said: str) -> None:
+        """Where nearly all episodes are lost, more of them are of no use."""
+        if self.guilty >= max(_FEWEST, _NEARLY_ALL * drawn):
+            raise self._hopeless(drawn, said)
+
+    def _hopeless(self, drawn: int, said: str) -> SimulationError:
+        return SimulationError(
+            f"{self.guilty} of {drawn} episodes do not come back ({said}): so many unresolved "
+            "episodes tell nothing of the failure probability. Mend the simulator"
+        )
+
+    def _entry(self, it: Guilty, attempts: int, outcome: str) -> dict[str, Any]:
+        return {
+            "episode": it.task.first,
+            "decision": len(it.witness.seen),
+            "what": it.trouble.what,
+            "message": it.trouble.text,
+            "attempts": attempts,
+            "outcome": outcome,
+            "record": it.witness.record(it.task, self.key).as_json(),
+        }
+
+
+def _passed(task: Task, trouble: Trouble, attempts: int) -> dict[str, Any]:
+    """A fault that went away: of the whole block, as nobody knows whose it was."""
+    return {
+        "episode": task.first,
+        "episodes": task.n,
+        "what": trouble.what,
+        "message": trouble.text,
+        "attempts": attempts,
+        "outcome": "passed",
+    }
+
+
+def _refuse_breach(trouble: Trouble) -> None:
+    if trouble.what == BREACH:
+        raise ProblemError(trouble.text)
+
+
+def _said(it: Guilty) -> str:
+    return f"episode {it.task.first}, decision {len(it.witness.seen)}: {it.trouble.text}"
+
+
+def _stopped(it: Guilty, attempts: int) -> SimulationError:
+    error = SimulationError(
+        f"{it.trouble.text} (episode {it.task.first}, decision {len(it.witness.seen)}; {attempts} "
+        "times with the same random numbers): mend it, or add --on-fault unresolved, which counts "
+        "such episodes and widens the interval"
+    )
+    if it.trouble.trace:
+        error.__cause__ = RuntimeError(it.trouble.trace)
+    return error

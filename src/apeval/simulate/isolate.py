@@ -1,0 +1,94 @@
+"""One episode alone, where it can do no harm: told decision by decision, so that even a crash or a
+hang leaves known what led to it."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.task import DIED, LATE, Task, Trouble, attempt
+from apeval.simulate.witness import Guilty, Witness
+from apeval.simulate.workers.parcel import pack, pack_proposal
+from apeval.simulate.workers.pool import ANSWER, BUILDING, GONE, HELLO, READY, UNFIT, Event
+from apeval.simulate.workers.process import ProcessWorker
+
+
+class Cell(Protocol):
+    """A place for one episode at a time."""
+
+    def run(self, task: Task) -> Episodes | Guilty: ...
+    def close(self) -> None: ...
+
+
+class Here:
+    """In this process: enough for exceptions and for values that are not finite."""
+
+    def __init__(self, problem: Problem, key: IntArray) -> None:
+        self.problem, self.key = problem, key
+
+    def run(self, task: Task) -> Episodes | Guilty:
+        witness = Witness()
+        answer = attempt(self.problem, self.key, task, witness)
+        return answer if isinstance(answer, Episodes) else Guilty(task, answer, witness)
+
+    def close(self) -> None:
+        pass
+
+
+class Apart:
+    """In a process of its own, which may hang or die."""
+
+    def __init__(self, problem: Problem, key: IntArray, time_limit: float | None) -> None:
+        self._parcel = pack(problem, key)
+        self._limit = time_limit
+        self._worker: ProcessWorker | None = None
+
+    def run(self, task: Task) -> Episodes | Guilty:
+        worker = self._worker = self._worker or self._hire()
+        witness = Witness()
+        worker.show(pack_proposal(task.proposal))
+        worker.give(task, alone=True)
+        ends = self._ends(BUILDING)  # the reset may build an environment
+        while (event := _next(worker, ends)) is not None:
+            if event.kind == GONE:
+                self.close()
+                return Guilty(task, Trouble(DIED, event.content), witness)
+            if event.kind == ANSWER:
+                answer = event.content
+                return answer if isinstance(answer, Episodes) else Guilty(task, answer, witness)
+            if event.kind == "decided" and not witness.seen:
+                ends = self._ends()
+            getattr(witness, event.kind)(*event.content)
+        self.close()
+        return Guilty(task, Trouble(LATE, f"no answer within {self._limit:g} s"), witness)
+
+    def _ends(self, longer: float = 0.0) -> float | None:
+        return None if self._limit is None else time.monotonic() + self._limit + longer
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+        self._worker = None
+
+    def _hire(self) -> ProcessWorker:
+        worker = ProcessWorker()
+        while True:
+            event = worker.hear()
+            if event.kind == HELLO:
+                worker.teach(self._parcel)
+            elif event.kind == READY:
+                return worker
+            elif event.kind in (UNFIT, GONE):
+                worker.kill()
+                raise ApevalError(f"a worker could not build the problem: {event.content}")
+
+
+def _next(worker: ProcessWorker, ends: float | None) -> Event | None:
+    """The next message; None where it does not come in time."""
+    if ends is not None and not worker.pipe.poll(max(0.0, ends - time.monotonic())):
+        return None
+    return worker.hear()

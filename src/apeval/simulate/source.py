@@ -1,0 +1,172 @@
+"""Where a run's episodes come from: its journal, as far as that goes, and then a crew."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from apeval.errors import ApevalError
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.backends import Backend, Crew
+from apeval.simulate.backends.serial import Serial
+from apeval.simulate.episodes import Episodes, join
+from apeval.simulate.faults import Mender, Policy
+from apeval.simulate.task import Task
+
+_FLUSH_SECONDS = 2.0  # what a slow simulator may lose
+_FLUSH_DECISIONS = 50_000  # what is held in memory until it is written
+
+
+class Journal(Protocol):
+    """Keeps what was simulated, and may know it from an earlier attempt."""
+
+    def recorded(self, first: int, n: int) -> Episodes | None:
+        """Episodes `first` …, n of them, where they were simulated before."""
+        ...
+
+    def batch(self, episodes: Episodes, position: int) -> None:
+        """Episodes have returned; they stand at `position` … of their stage."""
+        ...
+
+    def fault(self, entry: dict[str, Any]) -> None:
+        """A simulator did not come back."""
+        ...
+
+
+class StoppedError(Exception):
+    """Somebody asked to stop; what is under way has been kept."""
+
+
+@dataclass
+class Stop:
+    """Whether somebody asked to stop."""
+
+    asked: bool = False
+
+
+class _Order(NamedTuple):
+    task: Task
+    ticket: int | None
+    """With the crew; None where the journal has the block."""
+    recorded: Episodes | None
+
+
+@dataclass
+class Source:
+    """Blocks in order, a few of them under way at a time."""
+
+    problem: Problem
+    key: IntArray
+    backend: Backend = field(default_factory=Serial)
+    journal: Journal | None = None
+    policy: Policy = field(default_factory=Policy)
+    stop: Stop = field(default_factory=Stop)
+    collected: int = 0
+    _crew: Crew | None = field(default=None, init=False, repr=False)
+    _orders: deque[_Order] = field(default_factory=deque, init=False, repr=False)
+    _kept: list[Episodes] = field(default_factory=list, init=False, repr=False)
+    _position: int = field(default=0, init=False, repr=False)
+    _written: float = field(default_factory=time.monotonic, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._mender = Mender(self.problem, self.key, self.policy, self._fault)
+        if self.policy.time_limit is not None:
+            self._hired()  # a backend that cannot stop a worker says so before anything is done
+
+    @property
+    def under_way(self) -> int:
+        """Episodes that were ordered and not collected."""
+        return sum(order.task.n for order in self._orders)
+
+    @property
+    def full(self) -> bool:
+        """Whether more orders would only wait."""
+        return len(self._orders) >= (1 if self._crew is None else self._crew.capacity)
+
+    def order(self, task: Task) -> None:
+        """Have a block simulated, unless the journal has it."""
+        recorded = None if self.journal is None else self.journal.recorded(task.first, task.n)
+        ticket = None if recorded is not None else self._hired().submit(task)
+        self._orders.append(_Order(task, ticket, recorded))
+
+    def collect(self) -> Episodes:
+        """The oldest block that was ordered."""
+        order = self._orders.popleft()
+        self.collected += order.task.n
+        if order.recorded is not None:
+            return _checked(order.task, order.recorded)
+        crew = self._hired()
+        answer = crew.result(order.ticket or 0)
+        if not isinstance(answer, Episodes):
+            before = self.collected - order.task.n
+            answer = self._mender.mend(crew, order.task, answer, before)
+        self._mender.seen(answer)
+        self._keep(answer, order.task.position)
+        return answer
+
+    def stream(self, tasks: Iterable[Task]) -> Iterator[Episodes]:
+        """The blocks in order; where somebody asks to stop before all are under way, those that
+        are get kept and the rest is left (`StoppedError`)."""
+        waiting = deque(tasks)
+        try:
+            while waiting or self._orders:
+                while waiting and not self.full and not self.stop.asked:
+                    self.order(waiting.popleft())
+                if waiting and not self._orders:
+                    raise StoppedError
+                yield self.collect()
+        finally:
+            self.flush()
+
+    def lost(self, error: Exception, episode: int, decision: int) -> None:
+        """See `Mender.lost`."""
+        self._mender.lost(error, episode, decision)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        if self._kept and self.journal is not None:
+            kept, self._kept = self._kept, []
+            self.journal.batch(join(kept), self._position)
+        self._written = time.monotonic()
+
+    def close(self) -> None:
+        """Send the crew home."""
+        if self._crew is not None:
+            self._crew.close()
+        self._crew = None
+
+    def _hired(self) -> Crew:
+        if self._crew is None:
+            self._crew = self.backend.hire(self.problem, self.key, self.policy.time_limit)
+        return self._crew
+
+    def _keep(self, block: Episodes, position: int) -> None:
+        if self.journal is None:
+            return
+        if not self._kept:
+            self._position = position
+        self._kept.append(block)
+        held = sum(it.steps for it in self._kept)
+        if held >= _FLUSH_DECISIONS or time.monotonic() - self._written >= _FLUSH_SECONDS:
+            self.flush()
+
+    def _fault(self, entry: dict[str, Any]) -> None:
+        if self.journal is not None:
+            self.journal.fault(entry)
+
+
+def _checked(task: Task, recorded: Episodes) -> Episodes:
+    """Episodes of another run would go unnoticed into the estimate."""
+    positions = task.position + np.arange(task.n)
+    if not np.array_equal(recorded.component, task.proposal.assign(positions)):
+        raise ApevalError(
+            f"the recorded episodes {task.first} … {task.first + task.n - 1} do not belong to this "
+            "run: its code, a library or the machine has changed. Start over with --fresh"
+        )
+    return recorded

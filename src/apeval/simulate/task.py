@@ -1,0 +1,85 @@
+"""A block: consecutive episodes that one worker simulates together."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from apeval.errors import ProblemError, SimulationError, blame
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.simulate.adversary import Mixture
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.rollout import Watch, rollout
+
+RAISED, DIED, LATE, BREACH = "raised", "died", "late", "breach"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Episodes `first` … at `position` … of their stage, n of them."""
+
+    proposal: Mixture
+    first: int
+    position: int
+    n: int
+    total: int | None = None
+    """Decisions that the block may make in all; None: as many as its episodes take."""
+
+    def simulate(self, problem: Problem, key: IntArray, watch: Watch | None = None) -> Episodes:
+        """Roll the block."""
+        each = np.arange(self.n)
+        ids, positions = self.first + each, self.position + each
+        return rollout(problem, self.proposal, key, ids, positions, self.total, watch)
+
+    def alone(self) -> Iterator[Task]:
+        """Each of its episodes as a block of its own, with its part of the decisions."""
+        total = None if self.total is None else max(1, self.total // self.n)
+        for k in range(self.n):
+            yield replace(self, first=self.first + k, position=self.position + k, n=1, total=total)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a block did not come back."""
+
+    what: str
+    """raised, died, late, or breach: the problem breaks its contract, and would do so again."""
+    text: str
+    """One line, with the place in the user's code where it is known."""
+    trace: str = ""
+
+
+def cut(
+    proposal: Mixture, first: int, position: int, n: int, size: int, total: int | None
+) -> list[Task]:
+    """n episodes as blocks of at most `size`, each with its proportional share of `total`. Who
+    simulates them, and how many do, has no say in it.
+
+    >>> from apeval.simulate.adversary import Nominal, only
+    >>> [(t.first, t.n, t.total) for t in cut(only(Nominal()), 5, 0, 7, 3, 70)]
+    [(5, 3, 30), (8, 3, 30), (11, 1, 10)]
+    """
+    tasks = []
+    for start in range(0, n, size):
+        end = min(start + size, n)
+        share = None if total is None else total * end // n - total * start // n
+        tasks.append(Task(proposal, first + start, position + start, end - start, share))
+    return tasks
+
+
+def attempt(
+    problem: Problem, key: IntArray, task: Task, watch: Watch | None = None
+) -> Episodes | Trouble:
+    """The block, or what went wrong in it."""
+    try:
+        return task.simulate(problem, key, watch)
+    except ProblemError as error:
+        return Trouble(BREACH, str(error))
+    except SimulationError as error:
+        return Trouble(RAISED, str(error), traceback.format_exc())
+    except (Exception, SystemExit) as error:  # whatever a user's simulator may raise
+        return Trouble(RAISED, f"your problem raised {blame(error)}", traceback.format_exc())

@@ -1,0 +1,1 @@
+"""Worker processes: what they are told, and who deals the work out."""

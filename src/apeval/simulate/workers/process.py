@@ -1,0 +1,100 @@
+"""A worker process, seen from the run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+from apeval.errors import ApevalError
+from apeval.simulate.task import Task
+from apeval.simulate.workers.parcel import one_thread_inherited
+from apeval.simulate.workers.pool import GONE, Event
+
+# not `multiprocessing.Process`: that would run a user's script again in every worker
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from apeval.simulate.workers.child import serve; serve(int(sys.argv[2]))"
+)
+_PATIENCE = 2.0  # seconds that a worker has to leave by itself
+
+
+class ProcessWorker:
+    """Speaks to `child.serve` through a pipe."""
+
+    def __init__(self) -> None:
+        if os.name != "posix":
+            raise ApevalError("worker processes need Linux or macOS: use --backend serial or ray")
+        self.pipe, theirs = Pipe()
+        path = [os.path.abspath(entry or os.getcwd()) for entry in sys.path]
+        with theirs, one_thread_inherited():
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, json.dumps(path), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def teach(self, parcel: bytes) -> None:
+        """Send the problem."""
+        self._send("problem", parcel)
+
+    def show(self, proposal: bytes) -> None:
+        """Send a proposal, which the next tasks are drawn from."""
+        self._send("proposal", proposal)
+
+    def give(self, task: Task, alone: bool = False) -> None:
+        """Send a task; with `alone`, every decision is told as it is made."""
+        self._send("alone" if alone else "task", task.first, task.position, task.n, task.total)
+
+    def _send(self, *message: Any) -> None:
+        self.pipe.send_bytes(pickle.dumps(message))
+
+    def hear(self) -> Event:
+        """The next message; waits for it."""
+        try:
+            kind, *rest = pickle.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            return Event(GONE, self._why())
+        return Event(kind, rest[0] if len(rest) == 1 else rest)
+
+    def _why(self) -> str:
+        try:
+            code = self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return "the worker went silent"
+        if code == -signal.SIGKILL:
+            return "the worker was killed (kill -9, or the machine ran out of memory)"
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"the worker died of {signal.Signals(-code).name}"
+        return f"the worker ended with exit code {code}"
+
+    def kill(self) -> None:
+        """At once."""
+        with contextlib.suppress(OSError):
+            self.process.kill()
+        self.pipe.close()
+        self.process.wait()
+
+    def dismiss(self) -> None:
+        """Let an idle worker go, so that it can close its environments."""
+        self.pipe.close()
+        try:
+            self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, Event]]:
+    """What worker processes have to say."""
+    pipes: dict[Any, ProcessWorker] = {worker.pipe: worker for worker in workers}
+    heard: list[Any] = wait(list(pipes), timeout)
+    return [(pipes[pipe], pipes[pipe].hear()) for pipe in heard if isinstance(pipe, Connection)]
