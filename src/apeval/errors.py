@@ -8,9 +8,30 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+_LONGEST = 1_500
+
+
+def one_line(text: str) -> str:
+    r"""A text as one line that a terminal shows and does not obey.
+
+    >>> one_line("two\nlines")
+    'two lines'
+    >>> one_line("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+    if text.isprintable():
+        return text
+    text = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 class ApevalError(Exception):
     """A mistake at the door: bad input, an unusable file, an impossible request."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UnknownNameError(ApevalError):
@@ -25,13 +46,13 @@ class SimulationError(ApevalError):
     """A simulator that returned something no estimate can be built on."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, with the nearest known one in it.
 
     >>> str(unknown("method", "ape-tabluar", ["ape-tabular", "mc"]))
     "unknown method 'ape-tabluar'. Did you mean 'ape-tabular'?"
     """
-    known = sorted(known)
+    known, name = sorted(str(it) for it in known), str(name)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
     return UnknownNameError(f"unknown {kind} '{name}'. {hint}")
@@ -51,9 +72,16 @@ def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     return users[-1] if users else None
 
 
+def _words(error: BaseException) -> str:
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # a user's class whose own words fail
+        return ""
+
+
 def blame(error: BaseException) -> str:
     """An exception in one line, with the place in the user's code, or in the library it called."""
-    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    text = one_line(f"{type(error).__name__}: {_words(error)}").removesuffix(": ")
     frame = user_frame(error)
     if frame is None:
         frames = traceback.extract_tb(error.__traceback__)

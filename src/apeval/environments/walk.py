@@ -12,6 +12,7 @@ from apeval.problem.tabular import tabular_problem
 from apeval.problem.truth import Truth
 
 DOWN, UP = 0, 1
+_HIGHEST = 1_000_000
 
 
 def gambler(p_up: float, start: int, top: int) -> float:
@@ -33,6 +34,8 @@ def walk_model(p_up: float, start: int, top: int) -> TabularModel:
         raise ProblemError(f"p_up must lie strictly between 0 and 1; got {p_up}")
     if not 0 < start < top:
         raise ProblemError(f"start must lie strictly between 0 and top={top}; got {start}")
+    if top > _HIGHEST:
+        raise ProblemError(f"top must be at most {_HIGHEST:,}, for its table; got {top}")
     S = int(top) - 1
     below, above = np.arange(S) - 1, np.arange(S) + 1
     successor = np.stack([below, above], axis=1)[:, None, :]

@@ -12,6 +12,7 @@ from apeval.errors import ProblemError, unknown
 from apeval.problem.agent import Agent, as_agent
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
+from apeval.problem.parts import check_parts
 from apeval.problem.table import TabularModel
 from apeval.problem.truth import Truth
 from apeval.problem.types import Array, FloatArray
@@ -92,13 +93,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", as_agent(self.agent))
+        check_parts(self)
         object.__setattr__(self, "view", self.view or next(iter(self.views)))
-        if self.horizon is not None and self.horizon < 1:
-            raise ProblemError(f"horizon must be at least 1 decision, or None; got {self.horizon}")
-        if not 0 <= self.horizon_kind <= len(self.kinds):
-            raise ProblemError(
-                f"horizon_kind={self.horizon_kind} names no failure kind; kinds are {self.kinds}"
-            )
         if self.view not in self.views:
             raise unknown("view", self.view, self.views)
 
@@ -111,6 +107,16 @@ class Problem:
         """a_A ~ π_A(· | x)."""
         a_A: Array = self.agent.act(x, draws)  # type: ignore[union-attr]
         return a_A
+
+    def known_truth(self) -> Truth | None:
+        """v*(s0) where it is known."""
+        truth = None if self.truth is None else self.truth()
+        if self.truth is not None and not isinstance(truth, Truth):
+            raise ProblemError(
+                f"`truth` returned a {type(truth).__name__}, expected an apeval.Truth: "
+                "Truth(value, standard_error, how it was obtained)"
+            )
+        return truth
 
     def seen_as(self, view: str) -> Problem:
         """The same problem seen through another view."""

@@ -35,6 +35,8 @@ def load(path: str | Path) -> Run:
     The result is read at once; the sample, the episodes and the model when first asked for. A
     folder that is damaged, foreign or of another version is an `ApevalError` that says so.
     """
+    if not isinstance(path, str | Path):
+        raise ApevalError(f"load wants the path of a run folder, got {type(path).__name__}")
     folder = Path(path)
     manifest = read_manifest(folder)
     records = read_json(check(folder, RECORDS, manifest))
@@ -144,8 +146,7 @@ class Run:
                 kept.append(batch.take(mine))
         if not kept:
             return None
-        shapes = {(b.s.shape[1], b.a_A.shape[1], b.a_E.shape[1], b.a_0.shape[1]) for b in kept}
-        if len(shapes) > 1 or len({type(b.law) for b in kept}) > 1:
+        if len({_shapes(batch) for batch in kept}) > 1:
             raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: batches do not fit")
         return join(kept)
 
@@ -182,6 +183,16 @@ class Run:
         if address is not None:
             _check_widths(problem, self.episodes, f"{name} is not the problem of {self.path}")
         return problem.seen_as(result.view)
+
+
+def _shapes(batch: Episodes) -> tuple[Any, ...]:
+    """What batches of one run have in common."""
+    widths = [v.shape[1:] for v in (batch.s, batch.a_A, batch.a_E, batch.a_0)]
+    laws = (batch.law, batch.law_0)
+    return (
+        *widths,
+        *((type(it), *(np.shape(v)[1:] for v in vars(it).values())) for it in laws if it),
+    )
 
 
 def _check_widths(problem: Problem, it: Episodes, otherwise: str) -> None:

@@ -43,7 +43,11 @@ def _write(folder: Path, state: dict[str, Any]) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a finished run."""
-    if folder.is_file():
+    try:
+        is_file = folder.is_file()
+    except OSError as error:  # a name that is too long, for example
+        raise ApevalError(f"cannot read {folder}: {error.strerror or error}") from None
+    if is_file:
         raise ApevalError(
             f"{folder} is a file, not a run folder: give a folder that `apeval run … --out` wrote"
         )

@@ -29,6 +29,7 @@ from apeval.run.progress import Listener, Teller
 from apeval.run.recorder import Outcome, Recorder
 from apeval.run.result import FinalStage, Kind, Result
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.check.door import explained
 from apeval.simulate.simulation import Budget, Simulation
 
 __all__ = ["default_method", "evaluate", "reduce", "run_frozen_stage"]
@@ -83,7 +84,7 @@ def evaluate(
         raise ApevalError(f"confidence must lie strictly between 0 and 1; got {confidence}")
     if seed < 0:
         raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
-    target = None if target_error is None else Target(float(target_error))
+    target = None if target_error is None else Target(target_error)
     if below is not None:
         check_bound(below, confidence)
     if target is not None and steps is None and episodes is None:
@@ -93,18 +94,21 @@ def evaluate(
     if reason:
         raise ApevalError(reason)
     config = build(chosen.config, settings or {})
+    truth = problem.known_truth()
     started = time.perf_counter()
     blind = problem.blind()
     budget = Budget(steps, episodes)
     planned = budget if target is None else to_learn(budget, blind)
     simulation = Simulation(blind, make_key(seed), planned, journal=recorder)
     learner = chosen.start(blind, config)
-    _learn(learner, simulation, listener)
+    with explained(problem):
+        _learn(learner, simulation, listener)
     left = None if target is None else simulation.affordable()
     simulation.budget = budget
     proposal = learner.proposal()
     counted = learner.counted()
-    frozen = run_frozen_stage(proposal, simulation, confidence, listener, target, counted, left)
+    with explained(problem):
+        frozen = run_frozen_stage(proposal, simulation, confidence, listener, target, counted, left)
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     asked = _Asked(target, below, confidence)
     identity: dict[str, Any] = {
@@ -115,7 +119,7 @@ def evaluate(
         "settings": dataclasses.asdict(config),
         "parameters": dict(problem.parameters),
         "budget": {"episodes": episodes} if steps is None else {"steps": steps},
-        "truth": None if problem.truth is None else problem.truth().value,
+        "truth": None if truth is None else truth.value,
     }
     answer = _answer(learner, simulation, frozen, explored, asked)
     result = Result(**identity, **answer, seconds=time.perf_counter() - started)

@@ -69,7 +69,9 @@ class Calls:
                 self._find(what, "characters that a terminal obeys", repr(said)[:200])
         elif code == _REFUSED:
             self.refused += 1
-            if why := _not_one_line(complained):
+            helped = not complained and "Usage:" in said
+            why = None if helped else _not_one_line(complained)
+            if why is not None:
                 self._find(what, "no clear line", f"{why}: {complained[:300]!r}")
         else:
             self._find(what, "exit code", f"{code}: {complained[:300]!r}")
@@ -94,7 +96,7 @@ class Calls:
                 self.refused += 1
                 if why := _not_one_line(f"apeval: {error}\n"):
                     self._find(what, "no clear line", f"{why}: {str(error)[:300]!r}")
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if not users_code or user_frame(error) is None:
                     raise
                 self.refused += 1
@@ -107,7 +109,7 @@ class Calls:
         self.beat(what)
         before = listing(self.sandbox)
         ended = True
-        with self._warned(what), self.auditor.listening(self.sandbox):
+        with self._warned(what), self.auditor.listening(self.sandbox, writes):
             try:
                 run()
             except (Exception, SystemExit) as error:
@@ -125,7 +127,7 @@ class Calls:
             warnings.simplefilter("always")
             yield
         for warning in told:
-            if warning.filename.startswith(_PACKAGE):
+            if warning.filename.startswith(_PACKAGE) and not warning.filename.startswith(_HERE):
                 where = f"{Path(warning.filename).relative_to(_PACKAGE)}:{warning.lineno}"
                 self._find(what, "warning", f"{warning.message} ({where})")
 
@@ -176,7 +178,9 @@ def _not_one_line(text: str) -> str | None:
 def _place(error: BaseException) -> str:
     """The exception, and the innermost line of apeval that it passed."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if f.filename.startswith(_PACKAGE) and not f.filename.startswith(_HERE)]
+    ours = [
+        f for f in frames if f.filename.startswith(_PACKAGE) and not f.filename.startswith(_HERE)
+    ]
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     if not ours:
         return text

@@ -20,8 +20,38 @@ from apeval.run.planning import plan
 from apeval.simulate.check import check_problem
 
 _SLOW = ("@highway", "@package", "@gymnasium")
-_ODD = ("-1", "0", "1", "2", "1e3", "2.5", "nan", "inf", "-inf", "1e-320", "1e308", "1e999", "x", "")
-_SIZES = ("-1", "0", "1", "2", "5", "64", "1e3", "1e6", "1e9", "1e12", "1e18", "1e300", "2.5", "nan")
+_ODD = (
+    "-1",
+    "0",
+    "1",
+    "2",
+    "1e3",
+    "2.5",
+    "nan",
+    "inf",
+    "-inf",
+    "1e-320",
+    "1e308",
+    "1e999",
+    "x",
+    "",
+)
+_SIZES = (
+    "-1",
+    "0",
+    "1",
+    "2",
+    "5",
+    "64",
+    "1e3",
+    "1e6",
+    "1e9",
+    "1e12",
+    "1e18",
+    "1e300",
+    "2.5",
+    "nan",
+)
 _TOO_MUCH = 10**12  # a budget beyond it is refused; one below would be simulated
 
 
@@ -76,7 +106,7 @@ def _out(rng: Random, calls: Calls) -> Path:
     here = calls.sandbox
     places = (
         here / "out", here / "folder", here / "file", here / "file" / "x", here / "a" / "b" / "c",
-        here / ("n" * 300), Path("/proc/nothing"), Path("/dev/null"), Path("/dev/null/x"),
+        here / ("n" * 300), Path("/dev/full/x"), Path("/dev/null"), Path("/dev/null/x"),
         here / "name\n2", here / "💥", here / "out.gif", here / "out.html",
     )  # fmt: skip
     return rng.choice(places)
@@ -103,7 +133,7 @@ def _run(rng: Random, calls: Calls, prepared: Path) -> Line:
             "--below": lambda: rng.choice((*_ODD, "1e-5", "0.5")),
             "--target-error": lambda: rng.choice((*_ODD, "0.1", "0.9")),
             "--view": lambda: rng.choice(("state", "paper", "markov", *TEXTS)),
-            "--extend": lambda: str(rng.choice((prepared / "run", prepared / "file", _out(rng, calls)))),
+            "--extend": lambda: str(rng.choice((prepared / "run", prepared, _out(rng, calls)))),
         },
         0.12,
     )  # fmt: skip
@@ -157,7 +187,9 @@ def _new(rng: Random, calls: Calls, prepared: Path) -> Line:
 
 def _read(rng: Random, calls: Calls, prepared: Path) -> Line:
     """Commands on run folders, with wrong options or on what is no run."""
-    run = str(rng.choice((prepared / "run", prepared / "run", prepared / "file", *map(Path, TEXTS))))
+    run = str(
+        rng.choice((prepared / "run", prepared / "run", prepared / "file", *map(Path, TEXTS)))
+    )
     out = _out(rng, calls)
     number = rng.choice(("1", "0", "-1", "2.5", "x", "99999999999999999999"))
     odd = rng.choice((*_ODD, "0.9"))
@@ -186,7 +218,7 @@ def _measure(rng: Random, calls: Calls, prepared: Path) -> Line:
     """Experiments that are refused before they begin."""
     wrong = rng.choice(("0", "-1", "x", "2.5", "nan", str(10**12)))
     command = rng.choice(("bench", "reproduce"))
-    target = rng.choice(TEXTS)
+    target = rng.choice(("", "x", "../x", "💥", "accuracy ", "a" * 300))
     names = {"bench": "speed", "reproduce": "table1"}
     lines = (
         [command, target],
@@ -228,7 +260,7 @@ def _evaluate(rng: Random, calls: Calls, prepared: Path) -> None:
     small = rng.choice(("walk", "one-step", "ar1", "never", "always"))
     problem: Any = _anything(rng) if rng.random() < 0.05 else make(small)
     unit = rng.choice(("steps", "episodes"))
-    given: dict[str, Any] = {unit: rng.choice((5, 100, 300))}
+    given: dict[str, Any] = {unit: rng.choice((5, 30, 60))}
     settings = {f.name: None for m in methods().values() for f in dataclasses.fields(m.config)}
     if rng.random() < 0.7:
         given["method"] = rng.choice(tuple(methods()))
@@ -239,7 +271,7 @@ def _evaluate(rng: Random, calls: Calls, prepared: Path) -> None:
         given["settings"] = {rng.choice(tuple(settings)): _anything(rng)}
     size = given.get(unit)
     if isinstance(size, int) and 1_000 < size <= _TOO_MUCH:
-        given[unit] = 300
+        given[unit] = 60
     said = ", ".join(f"{k}={v!r:.60}" for k, v in given.items())
     calls.python(f"evaluate({small}, {said})", lambda: evaluate(problem, **given))
 

@@ -47,11 +47,15 @@ class Original:
 
 ORIGINALS = (
     Original("walk", "walk", {"top": 5}, "ape", {"steps": 1_200}, "probabilities[1]*1.1"),
-    Original("tabular", "walk", {"top": 5}, "ape-tabular", {"steps": 1_500}, "probabilities[0]*0.9"),
+    Original(
+        "tabular", "walk", {"top": 5}, "ape-tabular", {"steps": 1_500}, "probabilities[0]*0.9"
+    ),
     Original("gauss", "one-step", {"beta": 3.0}, "ape", {"episodes": 400}, "std*1.1"),
     Original("count", "one-step", {"beta": 1.0}, "mc", {"episodes": 100}, "mean+0.1"),
     Original("start", "own.py:problem", {}, "ape", {"episodes": 300}, "initial.mean+0.1", own=True),
-    Original("spline", "first-step", {}, "ape", {"episodes": 300}, "std*1.1", {"learner": "spline"}),
+    Original(
+        "spline", "first-step", {}, "ape", {"episodes": 300}, "std*1.1", {"learner": "spline"}
+    ),
     Original("entropy", "gaussian-sum", {}, "cem", {"episodes": 300}, "std[1]*1.1"),
     Original("grid", "minigrid-s1", {}, "ape-tabular", {"steps": 1_500}, "probabilities[0]*0.99"),
     Original("road", "int-v1", {}, "ape", {"steps": 300}, "std*1.05"),

@@ -30,17 +30,17 @@ FAMILIES = {
 """Modules with `prepare(folder)`, once, and `fuzz(calls, rng, prepared)` for each input."""
 
 
-def run_inputs(family: str, seeds: Sequence[int], seconds: float = SECONDS) -> list[dict[str, Any]]:
+def run_inputs(
+    family: str, seeds: Sequence[int], seconds: float = SECONDS
+) -> Iterator[dict[str, Any]]:
     """The outcome of every input: findings, and how many calls answered or refused."""
-    outcomes: list[dict[str, Any]] = []
     left = list(seeds)
     with tempfile.TemporaryDirectory(prefix="apeval-fuzz-") as folder:
         while left:
             with _child(family, left, Path(folder)) as told:
                 for outcome in _heard(told, left, seconds):
-                    outcomes.append(outcome)
+                    yield outcome
                     left.pop(0)
-    return outcomes
 
 
 @contextlib.contextmanager
@@ -64,6 +64,8 @@ def _heard(told: Connection, seeds: list[int], seconds: float) -> Iterator[dict[
     """Outcomes in the order of the seeds; ends early where the child hung or crashed, after an
     outcome that says so."""
     at, limit = "starting", _STARTING
+    word: str
+    content: Any
     for seed in list(seeds):
         while True:
             try:
@@ -97,14 +99,14 @@ def _work(family: str, seeds: list[int], folder: Path, tell: Connection) -> None
     _limit_memory()
     for number in (1, 2):  # what a library writes to the terminal itself is of no interest
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-    os.environ["MPLCONFIGDIR"] = str(folder / "matplotlib")  # else in the user's home
+    caches = _caches(folder / "caches")
     module = importlib.import_module(FAMILIES[family])
     prepared = folder / "prepared"
     if not prepared.exists():
         draft = Path(tempfile.mkdtemp(dir=folder))
         module.prepare(draft)
         draft.rename(prepared)
-    auditor = Auditor()
+    auditor = Auditor(caches)
     for seed in seeds:
         sandbox = Path(tempfile.mkdtemp(dir=folder, prefix="box"))
         os.chdir(sandbox)
@@ -119,6 +121,15 @@ def _work(family: str, seeds: list[int], folder: Path, tell: Connection) -> None
         os.chdir(folder)
         shutil.rmtree(sandbox, ignore_errors=True)
     tell.close()
+
+
+def _caches(folder: Path) -> Path:
+    """Where libraries keep what they keep, instead of in the user's home."""
+    folder.mkdir(exist_ok=True)
+    for name in ("MPLCONFIGDIR", "TMPDIR", "XDG_CACHE_HOME"):
+        os.environ[name] = str(folder)
+    importlib.import_module("matplotlib.font_manager")  # asks the system once what fonts it has
+    return folder
 
 
 def _limit_memory() -> None:

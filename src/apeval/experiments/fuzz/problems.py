@@ -43,9 +43,7 @@ def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
     if problem is None:
         return
     calls.python("check_problem", lambda: check_problem(problem, episodes=12, seconds=0.3))
-    calls.python(
-        f"evaluate(…, {method!r})", lambda: _evaluate(problem, method, kept), [kept], True
-    )
+    calls.python(f"evaluate(…, {method!r})", lambda: _evaluate(problem, method, kept), [kept], True)
 
 
 def _evaluate(problem: Any, method: str | None, folder: Path) -> Any:

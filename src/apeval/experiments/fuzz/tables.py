@@ -154,7 +154,8 @@ def _law(rng: Random, table: Any, about: Any) -> tuple[Any, Any]:
         if isinstance(about.get(key), dict):
             names = (
                 "os:system", "apeval.problem.laws:NormalLaw", "apeval.problem.laws:CategoricalLaw",
-                "apeval.problem.laws:Law", "apeval.problem.laws:TruncatedNormalLaw", "apeval.problem.",
+                "apeval.problem.laws:Law", "apeval.problem.laws:TruncatedNormalLaw",
+                "apeval.problem.",
                 "apeval.problem.\x00:x", "apeval.adapt.templates.gym_problem:x", ":", "", "a:b:c",
                 "apeval.problem.." + "x" * 9_000 + ":y", "apeval.adapt.sb3:Law",
             )  # fmt: skip
@@ -197,7 +198,11 @@ def disturb_tensors(rng: Random, path: Path) -> None:
     ways: tuple[dict[str, Any], ...] = (
         {"dtype": rng.choice(("F64", "F32", "I64", "BF16", "F8_E4M3", "BOOL", "X", 3))},
         {"shape": rng.choice(([2**40, 2**40], [-1], [], [0], [10**9], "x", [1] * 70))},
-        {"data_offsets": rng.choice(([0, 2**62], [-8, 0], [0, 8], [8, 0], [0], "x", [2**63, 2**64]))},
+        {
+            "data_offsets": rng.choice(
+                ([0, 2**62], [-8, 0], [0, 8], [8, 0], [0], "x", [2**63, 2**64])
+            )
+        },
     )
     if isinstance(entry, dict):
         entry.update(rng.choice(ways))

@@ -11,7 +11,8 @@ NUMBERS: tuple[Any, ...] = (
 )  # fmt: skip
 """Whole and broken, tiny and huge."""
 TEXTS: tuple[str, ...] = (
-    "", " ", "x", "none", "NaN", "inf", "-inf", "1e999", "0x10", "1_0", "٣", "½", "true", "{}", "[]",
+    "", " ", "x", "none", "NaN", "inf", "-inf", "1e999", "0x10", "1_0", "٣", "½", "true", "{}",
+    "[]",
     "../x", "../../../../etc/passwd", "/etc/passwd", "/dev/zero", "~", "a/b", "a\\b", "con",
     "name\n2", "\x1b[31mred", "\u202egnp", "\ufeff", "💥", "é" * 40, "a" * 300, "x" * 5_000,
     "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "${HOME}", "%s%n", "{0}",

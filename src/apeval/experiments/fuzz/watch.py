@@ -13,7 +13,7 @@ from typing import Any
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = ("os.mkdir", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate")
 _STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen")
-_CACHES = "__pycache__"  # Python and Numba keep compiled code of their own there
+_COMPILED = "__pycache__"  # Python and Numba keep compiled code there
 
 Listing = dict[str, tuple[int, int, int]]
 
@@ -46,26 +46,29 @@ class Auditor:
     """Hears of every file that Python opens for writing and of every program that it starts. A
     hook stays for the life of a process, so there is one auditor in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, caches: Path) -> None:
+        """`caches`: where libraries may keep files of their own."""
         self.heard: list[str] = []
-        self._home: str | None = None
+        self._caches = str(caches)
+        self._free: tuple[str, ...] = ()
         sys.addaudithook(self._hear)
 
     @contextmanager
-    def listening(self, home: Path) -> Iterator[None]:
-        """Listen; files below `home` are not reported, their listing tells."""
+    def listening(self, home: Path, allowed: Sequence[Path]) -> Iterator[None]:
+        """Listen. Files below `home` are not reported, for their listing tells, nor what is
+        allowed."""
         self.heard.clear()
-        self._home = str(home)
+        self._free = (str(home), self._caches, os.devnull, *map(str, allowed))
         try:
             yield
         finally:
-            self._home = None
+            self._free = ()
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._home is None:
+        if not self._free:
             return
         if event == "open":
-            path, mode, flags = arguments
+            path, _, flags = arguments
             if isinstance(flags, int) and flags & _WRITES:
                 self._tell("wrote", path)
         elif event in _CHANGES:
@@ -79,9 +82,8 @@ class Auditor:
         if isinstance(path, int):  # a descriptor that was opened, and heard of, before
             return
         text = os.path.abspath(os.fsdecode(path))
-        if self._home is None or _below(text, (self._home, os.devnull)) or _CACHES in text:
-            return
-        self.heard.append(f"{what} {text}")
+        if not _below(text, self._free) and _COMPILED not in text:
+            self.heard.append(f"{what} {text}")
 
 
 def is_plain(path: Path) -> bool:

@@ -41,7 +41,7 @@ def ask(part: str, call: Callable[[], T]) -> T:
         raise
     except ApevalError as error:  # says itself what to do
         raise BrokenError(_NAMES.get(part, "exception"), str(error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = _CALLS.get(part.split(" '")[0], "it acts on a batch of n episodes, first axis n")
         raise BrokenError(
             "exception",
@@ -102,30 +102,6 @@ class Contract:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._widths: dict[str, int] = {}
-
-    def parts(self) -> None:
-        """What can be seen without a simulation."""
-        p = self.problem
-        for part, law in (("nominal", p.nominal), ("initial", p.initial)):
-            if not isinstance(law, Disturbance) and not (part == "initial" and law is None):
-                raise BrokenError(
-                    "parts",
-                    f"`{part}` is a {type(law).__name__}, expected a disturbance with samples and "
-                    "density: Normal, TruncatedNormal, Categorical, or a subclass of Disturbance",
-                )
-        for part, call in (
-            ("reset", p.reset), ("step", p.step), ("failed", p.failed), ("done", p.done),
-            ("margin", p.margin), *((f"view '{k}'", v) for k, v in p.views.items()),
-            ("agent", _policy(p.agent)),
-        ):  # fmt: skip
-            if call is not None and not callable(call):
-                raise BrokenError(
-                    "parts", f"`{part}` is a {type(call).__name__}, expected a function"
-                )
-        for part, size in (("horizon", p.horizon), ("cap", p.cap), ("chunk", p.chunk)):
-            whole = isinstance(size, int | np.integer) and size >= 1
-            if not whole and not (part == "horizon" and size is None):
-                raise BrokenError("parts", f"`{part}` must be a whole number ≥ 1; got {size!r}")
 
     def start(self, draws: Draws) -> tuple[Any, Array | None, Law | None]:
         """x, a_0 and its law."""
@@ -288,12 +264,6 @@ class Contract:
                 f"`{part}` returned {width} columns, earlier {self._widths[part]}: the number of "
                 "columns must not change within an episode",
             )
-
-
-def _policy(agent: Any) -> Any:
-    if isinstance(agent, Deterministic):
-        return agent.policy
-    return agent.probabilities if isinstance(agent, Stochastic) else agent.act
 
 
 def _finite(name: str, part: str, array: Array, remedy: str) -> Array:
