@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 _LONGEST = 1_500
+# escapes, signs that turn the writing round, halves of characters; a new line is none of them
+_OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    r"""A text that a terminal shows and does not obey: it may come from a file of someone else's.
+
+    >>> harmless("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
-    r"""A text as one line that a terminal shows and does not obey.
+    r"""A text as one line that can be read.
 
     >>> one_line("two\nlines")
     'two lines'
-    >>> one_line("\x1b[31mred")
-    '\\x1b[31mred'
     """
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
-    if text.isprintable():
-        return text
-    text = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return harmless(" ".join(text.splitlines()))
 
 
 class ApevalError(Exception):

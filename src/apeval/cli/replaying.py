@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.errors import ApevalError
 from apeval.results.folder import load
 from apeval.results.replaying import replay_failure, replay_mode
@@ -32,6 +30,6 @@ def replay_run(
     if json:
         print_json(it.as_json())
         return
-    typer.echo(str(it))
+    say(str(it))
     if out is not None:
         note(f"drawn in {out}")

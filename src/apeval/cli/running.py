@@ -7,11 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from apeval.adapt.address import full_address, is_address
 from apeval.cli.extending import extended_runs, next_seed, show_extended
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.cli.progress import live_progress
 from apeval.environments import make
 from apeval.errors import ApevalError
@@ -81,7 +79,7 @@ def run_problem(
     if json:
         print_json(result.as_json())
         return
-    typer.echo(str(result))
+    say(str(result))
     if recorder is not None:
         note(f"  stored in            {recorder.folder}")
 

@@ -16,8 +16,9 @@ from apeval.environments import entries, make
 from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.problem.draws import make_key
+from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
-from apeval.problem.types import IntArray
+from apeval.problem.types import Array, IntArray
 from apeval.results import journal
 from apeval.results.files import read_json, read_object
 from apeval.results.manifest import PROVENANCE, Manifest, check, read_manifest
@@ -134,7 +135,11 @@ class Run:
                 f"{folder} is damaged: it holds {len(numbers)} batches of {self.manifest.batches}"
             )
         for number in numbers:
-            yield journal.read_batch(folder, number)
+            batch = journal.read_batch(folder, number)
+            _check_law(folder, batch.law, batch.a_E)
+            if batch.law_0 is not None:
+                _check_law(folder, batch.law_0, batch.a_0)
+            yield batch
 
     def _join(self, counted: bool) -> Episodes | None:
         kept = []
@@ -183,6 +188,17 @@ class Run:
         if address is not None:
             _check_widths(problem, self.episodes, f"{name} is not the problem of {self.path}")
         return problem.seen_as(result.view)
+
+
+def _check_law(folder: Path, law: Law, a: Array) -> None:
+    """A law has a density for every recorded disturbance, row by row."""
+    try:
+        with np.errstate(all="ignore"):
+            density = np.asarray(law.take(np.arange(len(a))).log_prob(a))
+    except Exception as error:  # a user's class may fail in any way
+        raise ApevalError(f"{folder} is damaged: laws do not fit decisions ({error})") from None
+    if density.shape != (len(a),) or density.dtype.kind != "f" or bool(np.isnan(density).any()):
+        raise ApevalError(f"{folder} is damaged: its laws give no densities")
 
 
 def _shapes(batch: Episodes) -> tuple[Any, ...]:

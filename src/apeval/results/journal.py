@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ApevalError
-from apeval.problem.laws import Law
 from apeval.problem.types import Array
 from apeval.results.columns import read_about, read_table, write_table
 from apeval.results.files import whole
@@ -74,9 +73,6 @@ def read_batch(folder: Path, number: int) -> Episodes:
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),
     )
     _check_batch(episodes, batch)
-    _check_law(decisions, batch.law, batch.a_E)
-    if batch.law_0 is not None:
-        _check_law(episodes, batch.law_0, batch.a_0)
     return batch
 
 
@@ -155,14 +151,3 @@ def _check_batch(path: Path, batch: Episodes) -> None:
         raise ApevalError(f"{path} is damaged: decisions are not numbered from 0 on")
     if batch.s.shape[1] != batch.s_end.shape[1] or int(batch.kind.min()) < 0:
         raise ApevalError(f"{path} is damaged: states or kinds of failure are impossible")
-
-
-def _check_law(path: Path, law: Law, a: Array) -> None:
-    """A law has a density for every recorded disturbance, row by row."""
-    try:
-        with np.errstate(all="ignore"):
-            density = np.asarray(law.take(np.arange(len(a))).log_prob(a))
-    except Exception as error:  # a user's class may fail in any way
-        raise ApevalError(f"{path} is damaged: its laws do not fit its rows ({error})") from None
-    if density.shape != (len(a),) or density.dtype.kind != "f" or bool(np.isnan(density).any()):
-        raise ApevalError(f"{path} is damaged: its laws give no densities")

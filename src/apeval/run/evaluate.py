@@ -12,7 +12,7 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
-from apeval.estimate.interval import Estimate, bounds, stratified
+from apeval.estimate.interval import Estimate, bounds, probability
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.target import Target
@@ -225,8 +225,7 @@ def _answer(
 
 def _kind(sample: Sample, kind: int, confidence: float) -> Kind:
     hit = np.asarray(sample.kind == kind)
-    mean, _ = stratified(sample, sample.weights * hit)
-    return Kind(mean, bounds(sample, hit, confidence), int(hit.sum()))
+    return Kind(probability(sample, hit), bounds(sample, hit, confidence), int(hit.sum()))
 
 
 def _worth(numbers: Estimate) -> float | None:

@@ -44,7 +44,8 @@ def _sum_problem(
         return over
 
     def failed(x: Array) -> Array:
-        return np.where(excess(x) > 0.0, np.where(x[:, 0] > 0.0, 1, 2), 0)
+        low = two_sided & (x[:, 0] < 0.0)
+        return np.where(excess(x) > 0.0, np.where(low, 2, 1), 0)
 
     def step(x: Array, a_A: Array, a_E: Array, draws: object) -> Array:
         after: Array = x + a_E.sum(axis=1, keepdims=True) / np.sqrt(dim) * columns

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unicodedata import bidirectional, category
 
 from apeval.errors import ApevalError, user_frame
 from apeval.experiments.fuzz.watch import Auditor, changes, listing
@@ -65,7 +66,7 @@ class Calls:
             self.answered += 1
             if "--json" in arguments and not _is_json(said):
                 self._find(what, "no JSON", said[:200])
-            if not all(line.isprintable() for line in said.split("\n")):
+            if "--json" not in arguments and _is_obeyed(said):
                 self._find(what, "characters that a terminal obeys", repr(said)[:200])
         elif code == _REFUSED:
             self.refused += 1
@@ -163,6 +164,13 @@ def _is_json(text: str) -> bool:
     return True
 
 
+def _is_obeyed(text: str) -> bool:
+    """Whether a terminal would take a part of it as an order: control characters, characters that
+    turn the writing round, halves of characters."""
+    odd = [c for c in set(text) if not c.isprintable() and c != "\n"]
+    return any(category(c) in ("Cc", "Cs", "Zl", "Zp") or len(bidirectional(c)) == 3 for c in odd)
+
+
 def _not_one_line(text: str) -> str | None:
     """Why an error is not one line that a terminal can show, or None."""
     if not text.startswith("apeval: ") or len(text) < len("apeval: x\n"):
@@ -170,7 +178,7 @@ def _not_one_line(text: str) -> str | None:
     line = text.removesuffix("\n")
     if len(line.splitlines()) != 1:
         return "it is more than one line"
-    if not line.isprintable():
+    if _is_obeyed(line):
         return "it holds characters that a terminal obeys"
     return "it is too long to read" if len(line) > 2_000 else None
 

@@ -82,7 +82,7 @@ def _problem(rng: Random) -> str:
 
 def _budget(rng: Random) -> str:
     wrong = ("-5", "0", str(_TOO_MUCH + 1), "1e30", "nan", "2.5", "x", "", "9" * 400)
-    return rng.choice(wrong) if rng.random() < 0.25 else str(rng.choice((1, 2, 7, 50, 300, 900)))
+    return rng.choice(wrong) if rng.random() < 0.15 else str(rng.choice((1, 2, 7, 50, 300, 900)))
 
 
 def _settings(rng: Random, problem: str, method: str | None) -> list[str]:
@@ -94,7 +94,7 @@ def _settings(rng: Random, problem: str, method: str | None) -> list[str]:
     if method in methods():
         known += [(f.name, False) for f in dataclasses.fields(methods()[method].config)]
     words: list[str] = []
-    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+    for _ in range(rng.choice((0, 0, 0, 1, 2))):
         key = rng.choice(known)[0] if known and rng.random() < 0.9 else rng.choice(TEXTS)
         value = rng.choice((rng.choice(_SIZES), rng.choice(_ODD), rng.choice(TEXTS)))
         text = rng.choice((f"{key}={value}",) * 9 + (key, f"={value}", "=", f"{key}=={value}"))

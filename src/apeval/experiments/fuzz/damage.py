@@ -37,7 +37,7 @@ def seal(folder: Path) -> None:
         hashes = {n: _hash(folder / n) for n in HASHED if is_plain(folder / n)}
         manifest["sha256"] = {**manifest["sha256"], **hashes}
         (folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return  # the manifest itself is damaged
 
 

@@ -54,7 +54,7 @@ ORIGINALS = (
     Original("count", "one-step", {"beta": 1.0}, "mc", {"episodes": 100}, "mean+0.1"),
     Original("start", "own.py:problem", {}, "ape", {"episodes": 300}, "initial.mean+0.1", own=True),
     Original(
-        "spline", "first-step", {}, "ape", {"episodes": 300}, "std*1.1", {"learner": "spline"}
+        "spline", "first-step", {}, "ape", {"episodes": 150}, "std*1.1", {"learner": "spline"}
     ),
     Original("entropy", "gaussian-sum", {}, "cem", {"episodes": 300}, "std[1]*1.1"),
     Original("grid", "minigrid-s1", {}, "ape-tabular", {"steps": 1_500}, "probabilities[0]*0.99"),

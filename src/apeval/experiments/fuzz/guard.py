@@ -47,7 +47,9 @@ def run_inputs(
 def _child(family: str, seeds: list[int], folder: Path) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
     mine, its = context.Pipe()
-    process = context.Process(target=_work, args=(family, seeds, folder, its), daemon=True)
+    process = context.Process(
+        target=_work, args=(FAMILIES[family], seeds, folder, its), daemon=True
+    )
     process.start()
     its.close()
     try:
@@ -94,13 +96,13 @@ def _outcome(
     return {"seed": seed, "answered": answered, "refused": refused, "findings": findings}
 
 
-def _work(family: str, seeds: list[int], folder: Path, tell: Connection) -> None:
+def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
     """The child: prepares once, then runs one input after the other."""
     _limit_memory()
     for number in (1, 2):  # what a library writes to the terminal itself is of no interest
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     caches = _caches(folder / "caches")
-    module = importlib.import_module(FAMILIES[family])
+    module = importlib.import_module(name)
     prepared = folder / "prepared"
     if not prepared.exists():
         draft = Path(tempfile.mkdtemp(dir=folder))
@@ -113,7 +115,7 @@ def _work(family: str, seeds: list[int], folder: Path, tell: Connection) -> None
         calls = Calls(sandbox, auditor, beat=lambda what: tell.send(("at", what)))
         calls.beat("preparing an input")
         try:
-            module.fuzz(calls, random.Random(f"{family} {seed}"), prepared)
+            module.fuzz(calls, random.Random(f"{name} {seed}"), prepared)
         except BaseException:
             tell.send(("broken", traceback.format_exc()))
             raise
