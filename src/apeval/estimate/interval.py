@@ -49,7 +49,7 @@ def estimate(sample: Sample, confidence: float) -> Estimate:
 def probability(sample: Sample, hit: BoolArray) -> float:
     """The mean of weight × event. Where the event is nearly certain, chance can carry the mean of
     the weights beyond 1, which no probability is."""
-    return min(1.0, stratified(sample, sample.weights * hit)[0])
+    return min(stratified(sample, sample.weights * hit)[0], 1.0)
 
 
 def one_sided(sample: Sample, confidence: float) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from apeval.errors import ProblemError, unknown
 from apeval.problem.agent import Agent, as_agent
+from apeval.problem.answers import as_array, is_array_like
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
 from apeval.problem.parts import check_parts
@@ -21,6 +22,13 @@ SAFETY_CAP = 100_000
 
 
 def _identity(x: Any) -> Array:
+    if x is None:
+        raise ProblemError("the state is None: does `reset` or `step` lack a return statement?")
+    if not is_array_like(x):
+        raise ProblemError(
+            f"the state is a {type(x).__name__}, no array: say what a method sees of it, "
+            "views={'state': a function that returns numbers, shape (n, d)}"
+        )
     return np.asarray(x)
 
 
@@ -100,7 +108,7 @@ class Problem:
 
     def observe(self, x: Any) -> Array:
         """s: what a method sees of the simulator's state, shape (n, d_s)."""
-        s = np.asarray(self.views[self.view](x))
+        s = as_array(f"view '{self.view}'", self.views[self.view](x))
         return s[:, None] if s.ndim == 1 else s
 
     def act(self, x: Any, draws: Draws) -> Array:

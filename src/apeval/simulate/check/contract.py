@@ -10,6 +10,7 @@ import numpy as np
 
 from apeval.errors import ApevalError, blame
 from apeval.problem.agent import Deterministic, Stochastic
+from apeval.problem.answers import is_array_like
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import Disturbance, Law
 from apeval.problem.problem import Problem
@@ -54,6 +55,11 @@ def numbers(name: str, part: str, value: Any, shapes: tuple[tuple[int | None, ..
     """An answer that must be an array of numbers of one of the given shapes (None: any size)."""
     if value is None:
         raise BrokenError(name, f"`{part}` returned None: does it lack a return statement?")
+    if not is_array_like(value):
+        raise BrokenError(
+            name, f"`{part}` returned a {type(value).__name__}, which is no array: return a NumPy "
+            "array"
+        )  # fmt: skip
     try:
         array = np.asarray(value)
     except Exception as error:
