@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import apeval
+from apeval.environments.walk import gambler
 from apeval.errors import ApevalError, ProblemError
 from apeval.experiments.fuzz.damage import seal
+from apeval.problem.truth import Computed
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -76,6 +79,28 @@ def test_arguments_of_another_type_are_refused(wrong: dict[str, Any]) -> None:
 def test_parameters_that_no_problem_has_are_refused(name: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(ApevalError):
         apeval.make(name, **wrong)
+
+
+def test_a_run_does_not_wait_for_a_truth_that_must_be_computed() -> None:
+    """A changed intersection has a truth by dynamic programming, in 10 s to minutes."""
+
+    def wait() -> apeval.Truth:
+        raise AssertionError("asked for")
+
+    changed = apeval.make("int-v0", reference_speed=9.0)
+    assert isinstance(changed.truth, Computed)
+    assert apeval.make("int-v0").known_truth() is not None
+    problem = one_step(truth=Computed(wait))
+    assert apeval.evaluate(problem, "mc", episodes=20).truth is None
+
+
+@pytest.mark.parametrize(("p_up", "top"), [(1 / 3, 900), (1e-3, 90), (0.4, 1_700)])
+def test_the_ruin_of_a_hopeless_gambler_is_a_number(p_up: float, top: int) -> None:
+    """odds^top left the range of a double."""
+    odds = (1 - Fraction(p_up)) / Fraction(p_up)
+    exact = (odds**3 - 1) / (odds**top - 1)
+    assert 0.0 < gambler(p_up, 3, top) == pytest.approx(float(exact), rel=1e-9, abs=0.0)
+    assert gambler(1e-320, 3, top) == 0.0
 
 
 def test_a_number_of_another_type_is_taken_as_a_number() -> None:

@@ -13,6 +13,7 @@ from apeval.problem.truth import Truth
 
 DOWN, UP = 0, 1
 _HIGHEST = 1_000_000
+_LARGEST_LOG = 600.0
 
 
 def gambler(p_up: float, start: int, top: int) -> float:
@@ -24,6 +25,8 @@ def gambler(p_up: float, start: int, top: int) -> float:
     odds = (1.0 - p_up) / p_up
     if odds == 1.0:
         return start / top
+    if top * np.log(odds) > _LARGEST_LOG:  # then 1 is nothing beside odds^top
+        return float(np.exp((start - top) * np.log(odds)) * -np.expm1(-start * np.log(odds)))
     # expm1 keeps the digits where odds is near 1
     return float(np.expm1(start * np.log(odds)) / np.expm1(top * np.log(odds)))
 

@@ -15,7 +15,7 @@ from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
 from apeval.problem.parts import check_parts
 from apeval.problem.table import TabularModel
-from apeval.problem.truth import Truth
+from apeval.problem.truth import Computed, Truth
 from apeval.problem.types import Array, FloatArray
 
 SAFETY_CAP = 100_000
@@ -117,9 +117,11 @@ class Problem:
         return a_A
 
     def known_truth(self) -> Truth | None:
-        """v*(s0) where it is known."""
-        truth = None if self.truth is None else self.truth()
-        if self.truth is not None and not isinstance(truth, Truth):
+        """v*(s0) where it is known already."""
+        if self.truth is None or isinstance(self.truth, Computed):
+            return None
+        truth = self.truth()
+        if not isinstance(truth, Truth):
             raise ProblemError(
                 f"`truth` returned a {type(truth).__name__}, expected an apeval.Truth: "
                 "Truth(value, standard_error, how it was obtained)"

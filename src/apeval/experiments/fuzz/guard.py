@@ -22,6 +22,7 @@ SECONDS = 10.0
 """That one call may take."""
 _STARTING = 180.0  # imports, compiling, and the small runs that are damaged later
 _MEMORY = 6 * 2**30
+_LIBRARIES = ("matplotlib.font_manager", "pyarrow.parquet", "gymnasium", "torch", "zuko")
 FAMILIES = {
     "folders": "apeval.experiments.fuzz.folders",
     "configurations": "apeval.experiments.fuzz.configurations",
@@ -126,11 +127,14 @@ def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
 
 
 def _caches(folder: Path) -> Path:
-    """Where libraries keep what they keep, instead of in the user's home."""
+    """Where libraries keep what they keep, instead of in the user's home; those that take long to
+    load are loaded before the clock starts."""
     folder.mkdir(exist_ok=True)
     for name in ("MPLCONFIGDIR", "TMPDIR", "XDG_CACHE_HOME"):
         os.environ[name] = str(folder)
-    importlib.import_module("matplotlib.font_manager")  # asks the system once what fonts it has
+    for name in _LIBRARIES:
+        with contextlib.suppress(ImportError):  # an extra
+            importlib.import_module(name)
     return folder
 
 
