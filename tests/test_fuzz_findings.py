@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -15,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import apeval
+from apeval.environments.minigrid.policy import read
 from apeval.environments.walk import gambler
 from apeval.errors import ApevalError, ProblemError
 from apeval.experiments.fuzz.damage import seal
+from apeval.experiments.fuzz.tables import payload
 from apeval.problem.truth import Computed
 
 Command = Callable[..., tuple[int, str, str]]
@@ -276,6 +279,12 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def read_all(folder: Path) -> None:
+    run = apeval.load(folder)
+    assert run.sample.n
+    assert run.model.arrays
+
+
 def rewrite(path: Path, edit: Callable[[Any, Any], tuple[Any, Any]]) -> None:
     table = pq.read_table(path)
     table, about = edit(table, json.loads(table.schema.metadata[b"apeval"]))
@@ -328,6 +337,24 @@ def test_laws_that_do_not_fit_their_decisions_are_refused(
     rewrite(run / "episodes" / "000000.decisions.parquet", edit)
     with pytest.raises(ApevalError, match=says):
         list(apeval.load(run).batches()) and apeval.load(run).learning
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "sample.parquet", "result.json"])
+def test_a_file_that_says_it_is_huge_is_refused_before_it_is_read(run: Path, name: str) -> None:
+    """Its hash alone would have taken an hour."""
+    os.truncate(run / name, 2**42)
+    with pytest.raises(ApevalError, match=f"{name} has .* bytes, more than"):
+        read_all(run)
+
+
+def test_a_policy_table_cannot_run_code(tmp_path: Path) -> None:
+    (tmp_path / "table.npz").write_bytes(payload(tmp_path / "hit"))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read(tmp_path / "table.npz")
+    np.savez(tmp_path / "table.npz", weight0=np.array([open, "x"], dtype=object), bias0=np.zeros(1))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read(tmp_path / "table.npz")
+    assert not (tmp_path / "hit").exists()
 
 
 @pytest.mark.parametrize("name", ["\x1b]0;owned\x07", "\u202egnp", "\ud800"])

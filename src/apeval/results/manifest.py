@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.results.columns import LARGEST
 from apeval.results.files import read_object, regular, whole, write_json
 from apeval.results.model import ARRAYS, STRUCTURE
 from apeval.results.samples import SAMPLE
@@ -77,7 +78,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 def check(folder: Path, name: str, manifest: Manifest) -> Path:
     """The path of a file that is as the run left it."""
-    path = regular(folder / name)
+    path = regular(folder / name, LARGEST)
     if _hash(path) != manifest.hashes[name]:
         raise ApevalError(f"{path} is damaged: it has changed since the run was stored")
     return path

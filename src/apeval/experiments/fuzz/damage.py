@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from apeval.results.manifest import HASHED, MANIFEST
 
 Damage = Callable[[Random, Path], None]
 _DEEP = "[" * 100_000
+_SWOLLEN = 2**30
 
 
 def damage(rng: Random, folder: Path) -> None:
@@ -34,7 +36,8 @@ def seal(folder: Path) -> None:
         return
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        hashes = {n: _hash(folder / n) for n in HASHED if is_plain(folder / n)}
+        there = [n for n in HASHED if is_plain(folder / n)]
+        hashes = {n: _hash(folder / n) for n in there if (folder / n).stat().st_size < _SWOLLEN}
         manifest["sha256"] = {**manifest["sha256"], **hashes}
         (folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -100,6 +103,14 @@ def cut(rng: Random, folder: Path) -> None:
         data = path.read_bytes()
         head = data[: rng.randrange(len(data) + 1)]
         path.write_bytes(rng.choice((head, head, b"", rng.randbytes(64), data + data[:50])))
+
+
+def swell(rng: Random, folder: Path) -> None:
+    """A file that says it is huge, and takes no room on the disk."""
+    path = _some(rng, folder)
+    if path is not None:
+        with contextlib.suppress(OSError):  # more than this file system can say
+            os.truncate(path, rng.choice((_SWOLLEN, 2**36, 2**42)))
 
 
 def swap(rng: Random, folder: Path) -> None:
@@ -204,6 +215,7 @@ _WAYS: tuple[tuple[Damage, int], ...] = (
     (write_text, 6),
     (change_tensors, 5),
     (cut, 4),
+    (swell, 2),
     (swap, 4),
     (replace, 6),
     (add, 4),

@@ -169,6 +169,15 @@ def _text(rng: Random, table: Any, about: Any) -> tuple[Any, Any]:
     return table, rng.choice((b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"NaN", b'{"rows": NaN}'))
 
 
+def _bomb(rng: Random, table: Any, about: Any) -> tuple[Any, Any]:
+    """Zeros without end, which take little room as long as they are packed."""
+    import pyarrow as pa
+
+    rows = rng.choice((100_000, 2_000_000))
+    table = table.take(pa.array([0] * rows, pa.int64()))
+    return table, {**about, "rows": rows}
+
+
 def _deep(rng: Random, table: Any, about: Any) -> tuple[Any, Any]:
     """A law in a law in a law."""
     law = about.get("law")
@@ -177,7 +186,20 @@ def _deep(rng: Random, table: Any, about: Any) -> tuple[Any, Any]:
     return table, {**about, "law": law}
 
 
-_CHANGES = (_values, _values, _values, _type, _rows, _columns, _width, _about, _law, _text, _deep)
+_CHANGES = (
+    _values,
+    _values,
+    _values,
+    _type,
+    _rows,
+    _columns,
+    _width,
+    _about,
+    _law,
+    _text,
+    _deep,
+    _bomb,
+)
 
 
 def disturb_tensors(rng: Random, path: Path) -> None:
