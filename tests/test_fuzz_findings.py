@@ -349,7 +349,7 @@ def test_a_file_that_says_it_is_huge_is_refused_before_it_is_read(run: Path, nam
 
 def test_a_policy_table_cannot_run_code(tmp_path: Path) -> None:
     (tmp_path / "table.npz").write_bytes(payload(tmp_path / "hit"))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(ValueError, match="pickled"):
         read(tmp_path / "table.npz")
     np.savez(tmp_path / "table.npz", weight0=np.array([open, "x"], dtype=object), bias0=np.zeros(1))
     with pytest.raises(ValueError, match="allow_pickle=False"):
