@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from apeval.environments.walk import gambler
 from apeval.errors import ApevalError, ProblemError
 from apeval.experiments.fuzz.damage import seal
 from apeval.experiments.fuzz.tables import payload
+from apeval.learn.method import methods
 from apeval.problem.truth import Computed
 
 Command = Callable[..., tuple[int, str, str]]
@@ -123,6 +125,13 @@ def test_a_choice_may_be_none_and_still_be_named(command: Command) -> None:
     code, _, err = command(*line, "policy_update=64")
     assert code == 2
     assert err.startswith("apeval: unknown value of policy_update '64'")
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_every_method_lists_its_settings(command: Command, name: str) -> None:
+    code, out, err = command("list", name)
+    assert (code, err) == (0, "")
+    assert all(field.name in out for field in dataclasses.fields(methods()[name].config))
 
 
 def test_an_output_with_too_long_a_name_is_refused(command: Command, tmp_path: Path) -> None:

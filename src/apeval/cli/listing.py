@@ -53,7 +53,8 @@ def _fields(config: type) -> Table:
     for field in dataclasses.fields(config):
         text = str(field.metadata.get("help", ""))
         if "choices" in field.metadata:
-            text += f" [{' | '.join(field.metadata['choices'])}]".replace("[", r"\[")
+            choices = " | ".join(map(str, field.metadata["choices"]))
+            text += rf" \[{choices}]"
         table.add_row(field.name, str(field.default), text)
     return table
 
