@@ -310,6 +310,17 @@ def test_a_type_that_is_no_name_is_refused(run: Path) -> None:
         apeval.load(run).episodes  # noqa: B018
 
 
+@pytest.mark.parametrize("name", [["law_mean"], {}, 3, None])
+def test_a_column_that_is_no_name_is_refused(run: Path, name: Any) -> None:
+    def edit(table: Any, about: Any) -> tuple[Any, Any]:
+        about["law"]["fields"]["mean"] = {"column": name}
+        return table, about
+
+    rewrite(run / "episodes" / "000000.decisions.parquet", edit)
+    with pytest.raises(ApevalError, match="a column of a law is missing"):
+        apeval.load(run).episodes  # noqa: B018
+
+
 def test_decisions_out_of_number_are_refused(run: Path) -> None:
     def edit(table: Any, about: Any) -> tuple[Any, Any]:
         k = table.column_names.index("t")

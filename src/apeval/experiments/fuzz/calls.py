@@ -107,7 +107,7 @@ class Calls:
 
     def _watched(self, what: str, run: Callable[[], None], writes: Sequence[Path]) -> bool:
         """Run it; False where it ended in a traceback."""
-        self.beat(what)
+        self.beat(self._said(what)[:300])
         before = listing(self.sandbox)
         ended = True
         with self._warned(what), self.auditor.listening(self.sandbox, writes):
@@ -133,14 +133,14 @@ class Calls:
                 self._find(what, "warning", f"{warning.message} ({where})")
 
     def _find(self, what: str, kind: str, detail: str) -> None:
-        here = str(self.sandbox)
         self.findings.append(
-            {
-                "call": what.replace(here, "SANDBOX")[:300],
-                "kind": kind,
-                "detail": detail.replace(here, "SANDBOX")[:400],
-            }
+            {"call": self._said(what)[:300], "kind": kind, "detail": self._said(detail)[:400]}
         )
+
+    def _said(self, text: str) -> str:
+        """Without where the sandbox is, which is nobody's business and never the same."""
+        text = text.replace(str(self.sandbox), "SANDBOX")
+        return text.replace(str(self.sandbox.parent), "FOLDER")
 
 
 def _stream(errors: str) -> io.TextIOWrapper:

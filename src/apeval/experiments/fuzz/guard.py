@@ -104,11 +104,11 @@ def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     caches = _caches(folder / "caches")
     module = importlib.import_module(name)
-    prepared = folder / "prepared"
-    if not prepared.exists():
-        draft = Path(tempfile.mkdtemp(dir=folder))
-        module.prepare(draft)
-        draft.rename(prepared)
+    prepared, ready = folder / "prepared", folder / "ready"
+    if not ready.exists():  # else by a child before this one
+        prepared.mkdir()
+        module.prepare(prepared)
+        ready.touch()
     auditor = Auditor(caches)
     for seed in seeds:
         sandbox = Path(tempfile.mkdtemp(dir=folder, prefix="box"))
