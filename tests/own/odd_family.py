@@ -9,6 +9,8 @@ from random import Random
 
 from apeval.experiments.fuzz.calls import Calls
 
+LIBRARIES = ()
+
 
 def prepare(folder: Path) -> None:
     (folder / "count").write_text("0")

@@ -19,6 +19,7 @@ from apeval.run.evaluate import evaluate
 from apeval.run.planning import plan
 from apeval.simulate.check import check_problem
 
+LIBRARIES = ("matplotlib.font_manager", "gymnasium", "torch", "zuko")
 _SLOW = ("@highway", "@package", "@gymnasium")
 _ODD = (
     "-1",

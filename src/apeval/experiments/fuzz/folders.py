@@ -17,6 +17,8 @@ from apeval.results.recorder import Recorder
 from apeval.results.replaying import replay_failure
 from apeval.run.evaluate import evaluate
 
+LIBRARIES = ("matplotlib.font_manager", "pyarrow.parquet", "torch", "zuko")
+
 
 @dataclass(frozen=True)
 class Original:

@@ -22,13 +22,13 @@ SECONDS = 10.0
 """That one call may take."""
 _STARTING = 180.0  # imports, compiling, and the small runs that are damaged later
 _MEMORY = 6 * 2**30
-_LIBRARIES = ("matplotlib.font_manager", "pyarrow.parquet", "gymnasium", "torch", "zuko")
 FAMILIES = {
     "folders": "apeval.experiments.fuzz.folders",
     "configurations": "apeval.experiments.fuzz.configurations",
     "problems": "apeval.experiments.fuzz.problems",
 }
-"""Modules with `prepare(folder)`, once, and `fuzz(calls, rng, prepared)` for each input."""
+"""Modules with LIBRARIES, which are loaded before the clock starts, `prepare(folder)`, once, and
+`fuzz(calls, rng, prepared)` for each input."""
 
 
 def run_inputs(
@@ -104,6 +104,9 @@ def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     caches = _caches(folder / "caches")
     module = importlib.import_module(name)
+    for library in module.LIBRARIES:
+        with contextlib.suppress(ImportError):  # an extra
+            importlib.import_module(library)
     prepared, ready = folder / "prepared", folder / "ready"
     if not ready.exists():  # else by a child before this one
         prepared.mkdir()
@@ -127,14 +130,10 @@ def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
 
 
 def _caches(folder: Path) -> Path:
-    """Where libraries keep what they keep, instead of in the user's home; those that take long to
-    load are loaded before the clock starts."""
+    """Where libraries keep what they keep, instead of in the user's home."""
     folder.mkdir(exist_ok=True)
     for name in ("MPLCONFIGDIR", "TMPDIR", "XDG_CACHE_HOME"):
         os.environ[name] = str(folder)
-    for name in _LIBRARIES:
-        with contextlib.suppress(ImportError):  # an extra
-            importlib.import_module(name)
     return folder
 
 

@@ -14,6 +14,7 @@ from apeval.results.recorder import Recorder
 from apeval.run.evaluate import evaluate
 from apeval.simulate.check import check_problem
 
+LIBRARIES = ("matplotlib.font_manager", "gymnasium")
 _METHODS = (None, None, "ape", "mc", "ape-tabular", "ape-discrete", "cem", "cem-discrete")
 
 
