@@ -251,7 +251,6 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         {"agent": lambda x: np.array(["left"] * len(x))}, "agent", ["`agent`", "of numbers"]),
     "agent returns one action": (
         {"agent": lambda x: 0.0}, "agent", ["`agent`", "()", "batch"]),
-    "agent is no function": ({"agent": 3}, "parts", ["`agent`", "int", "a function"]),
     "agent gives NaN": (
         {"agent": lambda x: x * np.nan}, "agent", ["`agent`", "NaN"]),
     "agent's probabilities": (
@@ -286,8 +285,6 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "std below zero": (
         {"nominal": Normal(0.0, lambda x, a_A: np.full((len(x), 1), np.nan))},
         "density", ["NaN", "std must be > 0"]),
-    "nominal is no disturbance": (
-        {"nominal": np.random.default_rng(0)}, "parts", ["`nominal`", "Normal, TruncatedNormal"]),
     "samples too wide": (
         {"nominal": Wrapped(Normal(0.0, 1.0), Mismatched)}, "density", ["does not match"]),
     "samples too wide, state-dependent": (
@@ -321,7 +318,6 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         {"step": lambda x, a_A, a_E, draws: 0.9 * x + a_E - 0.1 * x.mean()},
         "batching", ["the next state", "mix rows"]),
     "endless": ({"horizon": None, "cap": 300}, "ends", ["cap of 300", "horizon="]),
-    "horizon is no number": ({"horizon": 2.5}, "parts", ["`horizon`", "whole number"]),
 }  # fmt: skip
 
 
@@ -340,6 +336,32 @@ def test_wrong_problems_are_found(name: str) -> None:
         report.raise_if_bad()
     assert "BAD" in str(report)
     assert bad.message in str(report)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "says"),
+    [
+        ("agent", 3, "`agent` is a int, expected a function"),
+        ("failed", None, "`failed` is None, expected a function"),
+        ("nominal", np.random.default_rng(0), "Normal, TruncatedNormal"),
+        ("initial", 3, "`initial` is a int"),
+        ("horizon", 2.5, "`horizon` must be a whole number"),
+        ("horizon", 2**70, "`horizon` must be a whole number"),
+        ("chunk", 0, "`chunk` must be a whole number of at least 1"),
+        ("views", {}, "`views` is a dict, expected names with functions"),
+        ("views", {"a": None}, "view 'a'"),
+        ("kinds", "crash", r"kinds=\('crash',\)"),
+        ("kinds", ("a", "a"), "none twice"),
+        ("judge_at_end", "x", "True or False"),
+        ("name", None, "`name` is None"),
+        ("truth", 0.5, "`truth` is a float, expected a function"),
+    ],
+)
+def test_parts_of_the_wrong_kind_are_refused_when_the_problem_is_written(
+    part: str, value: object, says: str
+) -> None:
+    with pytest.raises(ProblemError, match=says):
+        gusts(**{part: value})
 
 
 def test_an_endless_problem_is_found_before_a_far_cap() -> None:

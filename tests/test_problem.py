@@ -347,7 +347,7 @@ def test_a_discrete_controlled_start() -> None:
 
 
 def test_contradictions_are_refused() -> None:
-    with pytest.raises(ProblemError, match="horizon must be at least 1"):
+    with pytest.raises(ProblemError, match="`horizon` must be a whole number of at least 1"):
         line(horizon=0)
     with pytest.raises(ProblemError, match="names no failure kind"):
         line(horizon_kind=2)

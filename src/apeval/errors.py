@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+_LONGEST = 1_500
+# escapes, signs that turn the writing round, halves of characters; a new line is none of them
+_OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    r"""A text that a terminal shows and does not obey: it may come from a file of someone else's.
+
+    >>> harmless("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    r"""A text as one line that can be read.
+
+    >>> one_line("two\nlines")
+    'two lines'
+    """
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+    return harmless(" ".join(text.splitlines()))
+
 
 class ApevalError(Exception):
     """A mistake at the door: bad input, an unusable file, an impossible request."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UnknownNameError(ApevalError):
@@ -29,13 +57,13 @@ class StorageError(ApevalError):
     """A file that cannot be written: a full disk, a folder that went away."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, with the nearest known one in it.
 
     >>> str(unknown("method", "ape-tabluar", ["ape-tabular", "mc"]))
     "unknown method 'ape-tabluar'. Did you mean 'ape-tabular'?"
     """
-    known = sorted(known)
+    known, name = sorted(str(it) for it in known), str(name)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
     return UnknownNameError(f"unknown {kind} '{name}'. {hint}")
@@ -55,9 +83,16 @@ def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     return users[-1] if users else None
 
 
+def _words(error: BaseException) -> str:
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # a user's class whose own words fail
+        return ""
+
+
 def blame(error: BaseException) -> str:
     """An exception in one line, with the place in the user's code, or in the library it called."""
-    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    text = one_line(f"{type(error).__name__}: {_words(error)}").removesuffix(": ")
     frame = user_frame(error)
     if frame is None:
         frames = traceback.extract_tb(error.__traceback__)

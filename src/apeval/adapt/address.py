@@ -17,7 +17,7 @@ from typing import Any
 
 from apeval.errors import ApevalError, ProblemError, blame, unknown
 from apeval.problem.problem import Problem
-from apeval.problem.settings import convert
+from apeval.problem.settings import convert, is_number
 
 DEFAULT = "problem"
 """The factory of a file whose address names none."""
@@ -60,7 +60,7 @@ def build(address: str, parameters: Mapping[str, Any]) -> Problem:
         problem = found(**given)
     except ApevalError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProblemError(f"{address} raised {blame(error)}: mend the factory") from error
     if not isinstance(problem, Problem):
         hint = "does it lack a return statement?" if problem is None else "return the Problem"
@@ -135,13 +135,16 @@ def check_parameters(
 
 
 def _converted(factory: Callable[..., Any], key: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
     try:
         hints = typing.get_type_hints(factory)
     except Exception:  # annotations that only a type checker can read
         hints = {}
     parameter = inspect.signature(factory).parameters.get(key)
+    if not isinstance(value, str):
+        default = parameter is not None and value is parameter.default
+        return (
+            value if default or not is_number(hints.get(key)) else convert(key, hints[key], value)
+        )
     if key in hints:
         return convert(key, hints[key], value)
     if parameter is not None and isinstance(parameter.default, bool | int | float):

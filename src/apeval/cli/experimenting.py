@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from apeval.cli.output import is_quiet, note, print_json
+from apeval.cli.output import is_quiet, note, print_json, say
 from apeval.errors import ApevalError
 from apeval.experiments.registry import REPORTING, TUNING, Request, find, store
 from apeval.results.store import prepare
@@ -62,7 +62,7 @@ def run_experiment(
     if json:
         print_json(report.data)
     else:
-        typer.echo(report.text)
+        say(report.text)
         if folder is not None:
             note(f"\nstored in {folder}")
     if not report.passed:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.extension import chain, save_extension
@@ -51,7 +49,7 @@ def show_extended(
     if json:
         print_json(merged.as_json())
         return
-    typer.echo(str(merged))
+    say(str(merged))
     if folder is not None:
         note(f"  stored in            {folder}")
 

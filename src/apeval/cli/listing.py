@@ -7,13 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from apeval.adapt.address import find, full_address, is_address
-from apeval.cli.output import note
+from apeval.cli.output import note, say
 from apeval.environments import entries
 from apeval.errors import unknown
 from apeval.learn.method import methods
@@ -44,9 +43,9 @@ def show(name: str | None) -> None:
 
 
 def _lines(heading: str, descriptions: dict[str, str]) -> None:
-    typer.echo(heading)
+    say(heading)
     for name, text in descriptions.items():
-        typer.echo(f"  {name:<24}{text}")
+        say(f"  {name:<24}{text}")
 
 
 def _fields(config: type) -> Table:
@@ -54,7 +53,8 @@ def _fields(config: type) -> Table:
     for field in dataclasses.fields(config):
         text = str(field.metadata.get("help", ""))
         if "choices" in field.metadata:
-            text += f" [{' | '.join(field.metadata['choices'])}]".replace("[", r"\[")
+            choices = " | ".join(map(str, field.metadata["choices"]))
+            text += rf" \[{choices}]"
         table.add_row(field.name, str(field.default), text)
     return table
 

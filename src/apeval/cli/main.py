@@ -82,6 +82,12 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("apeval: stopped", err=True)
         sys.exit(130)
+    except SystemExit as error:
+        place = blame(error) if user_frame(error) is not None else ""
+        if not place:
+            raise
+        typer.echo(f"apeval: your problem ended Python with {place}: mend it there", err=True)
+        sys.exit(2)
     except Exception as error:
         if user_frame(error) is not None:  # the user's own problem raised it
             typer.echo(f"apeval: your problem raised {blame(error)}: mend it there", err=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.results.extension import EXTENSION
 from apeval.results.files import write_json
 from apeval.results.folder import load
@@ -20,7 +18,7 @@ def compare_runs(a: Path, b: Path, confidence: float | None, json: bool) -> None
     if json:
         print_json(found.as_json())
     else:
-        typer.echo(str(found))
+        say(str(found))
 
 
 def merge_runs(paths: list[Path], confidence: float | None, out: Path | None, json: bool) -> None:
@@ -32,6 +30,6 @@ def merge_runs(paths: list[Path], confidence: float | None, out: Path | None, js
     if json:
         print_json(merged.as_json())
     else:
-        typer.echo(str(merged))
+        say(str(merged))
         if out is not None:
             note(f"  stored in            {out}")

@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from apeval.errors import harmless
+
 _quiet = False
 
 
@@ -21,12 +23,18 @@ def is_quiet() -> bool:
     return _quiet
 
 
+def say(text: str) -> None:
+    """A result, on stdout."""
+    typer.echo(harmless(text))
+
+
 def note(text: str) -> None:
     """Something that is no result, such as where a file was written."""
     if not _quiet:
-        typer.echo(text)
+        say(text)
 
 
 def print_json(data: dict[str, Any]) -> None:
     """One object on stdout."""
-    typer.echo(json.dumps(data, allow_nan=False, ensure_ascii=False))
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False)
+    typer.echo(text.encode("utf-8", "replace").decode("utf-8"))  # half a character is no UTF-8

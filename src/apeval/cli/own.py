@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from apeval.adapt.new import write_template
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.cli.running import build_problem
 from apeval.errors import ApevalError
 from apeval.simulate.check import check_problem
@@ -37,7 +37,7 @@ def check(
     if json:
         print_json(_as_json(report))
     else:
-        typer.echo(str(report))
+        say(str(report))
     if not report.ok:
         raise typer.Exit(1)
 

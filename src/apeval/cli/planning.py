@@ -7,7 +7,7 @@ import shlex
 import typer
 
 from apeval.adapt.address import full_address
-from apeval.cli.output import print_json
+from apeval.cli.output import print_json, say
 from apeval.cli.progress import live_progress
 from apeval.cli.running import build_problem
 from apeval.run.planning import plan
@@ -41,7 +41,7 @@ def plan_budget(
     if json:
         print_json(found.as_json())
     else:
-        typer.echo(str(found))
+        say(str(found))
     if found.steps is None:
         raise typer.Exit(1)
 

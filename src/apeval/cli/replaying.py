@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.errors import ApevalError
 from apeval.results.fault_replay import replay_fault
 from apeval.results.folder import load
@@ -24,7 +22,7 @@ def replay_run(
         if out is not None:
             raise ApevalError("an episode that does not come back cannot be drawn: leave --out out")
         told = replay_fault(path, fault, address)
-        print_json(told.as_json()) if json else typer.echo(str(told))
+        print_json(told.as_json()) if json else say(str(told))
         return
     if out is not None and out.suffix.lower() != ".gif":
         raise ApevalError(f"an animation is a GIF: write --out {out.with_suffix('.gif')}")
@@ -39,6 +37,6 @@ def replay_run(
     if json:
         print_json(it.as_json())
         return
-    typer.echo(str(it))
+    say(str(it))
     if out is not None:
         note(f"drawn in {out}")

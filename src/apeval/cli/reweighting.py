@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from apeval.cli.output import print_json
+from apeval.cli.output import print_json, say
 from apeval.cli.running import PREFIX
 from apeval.errors import ApevalError
 from apeval.problem.change import parse_change
@@ -42,10 +42,10 @@ def reweight_run(
     if json:
         print_json({"run": str(path), **answer.as_json(), "remedy": remedy})
     else:
-        typer.echo(f"{run.result.problem} · {path}")
-        typer.echo(str(answer))
+        say(f"{run.result.problem} · {path}")
+        say(str(answer))
         if remedy:
-            typer.echo(f"  instead              {remedy}")
+            say(f"  instead              {remedy}")
     if answer.refused:
         raise typer.Exit(1)
 

@@ -12,7 +12,7 @@ import typer
 
 from apeval.adapt.address import full_address, is_address
 from apeval.cli.extending import extended_runs, next_seed, show_extended
-from apeval.cli.output import note, print_json
+from apeval.cli.output import note, print_json, say
 from apeval.cli.progress import live_progress
 from apeval.environments import make
 from apeval.errors import ApevalError
@@ -121,7 +121,7 @@ def show_result(
     elif json:
         print_json(result.as_json())
     else:
-        typer.echo(str(result))
+        say(str(result))
         if folder is not None:
             note(f"  stored in            {folder}")
     if result.interrupted:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from apeval.cli.output import print_json
+from apeval.cli.output import print_json, say
 from apeval.results.extension import read_extension
 from apeval.results.folder import load
 
@@ -17,7 +15,7 @@ def show_run(path: Path, json: bool) -> None:
     if json:
         print_json(run.result.as_json())
     else:
-        typer.echo(str(run))
+        say(str(run))
         extended = read_extension(run.path)
         if extended is not None:
-            typer.echo(f"\nwith the runs that it extends\n{extended}")
+            say(f"\nwith the runs that it extends\n{extended}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from apeval.cli.output import print_json
+from apeval.cli.output import print_json, say
 from apeval.cli.running import build_problem
 from apeval.errors import ApevalError
 from apeval.experiments.registry import REPORTING
@@ -22,9 +22,9 @@ def show_truth(name: str, assignments: list[str], json: bool) -> None:
         print_json({"problem": name, "parameters": dict(problem.parameters), **known.as_json()})
         return
     error = "exact" if known.standard_error == 0.0 else f"± {known.standard_error:.2e}"
-    typer.echo(f"{name}: {known.value:.6e} ({error}), {known.method}")
+    say(f"{name}: {known.value:.6e} ({error}), {known.method}")
     for key, value in known.provenance.items():
-        typer.echo(f"  {key}: {value}")
+        say(f"  {key}: {value}")
 
 
 def show_verification(name: str, assignments: list[str], full: bool, seed: int, json: bool) -> None:
@@ -37,8 +37,8 @@ def show_verification(name: str, assignments: list[str], full: bool, seed: int, 
     else:
         for part in outcome.get("checks", [outcome]):
             for key, value in part.items():
-                typer.echo(f"  {key}: {value}")
-        typer.echo(f"{name}: the truth {'holds' if outcome['agrees'] else 'DOES NOT HOLD'}")
+                say(f"  {key}: {value}")
+        say(f"{name}: the truth {'holds' if outcome['agrees'] else 'DOES NOT HOLD'}")
     if not outcome["agrees"]:
         raise typer.Exit(1)
 

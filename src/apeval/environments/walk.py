@@ -12,6 +12,8 @@ from apeval.problem.tabular import tabular_problem
 from apeval.problem.truth import Truth
 
 DOWN, UP = 0, 1
+_HIGHEST = 1_000_000
+_LARGEST_LOG = 600.0
 
 
 def gambler(p_up: float, start: int, top: int) -> float:
@@ -23,6 +25,8 @@ def gambler(p_up: float, start: int, top: int) -> float:
     odds = (1.0 - p_up) / p_up
     if odds == 1.0:
         return start / top
+    if top * np.log(odds) > _LARGEST_LOG:  # then 1 is nothing beside odds^top
+        return float(np.exp((start - top) * np.log(odds)) * -np.expm1(-start * np.log(odds)))
     # expm1 keeps the digits where odds is near 1
     return float(np.expm1(start * np.log(odds)) / np.expm1(top * np.log(odds)))
 
@@ -33,6 +37,8 @@ def walk_model(p_up: float, start: int, top: int) -> TabularModel:
         raise ProblemError(f"p_up must lie strictly between 0 and 1; got {p_up}")
     if not 0 < start < top:
         raise ProblemError(f"start must lie strictly between 0 and top={top}; got {start}")
+    if top > _HIGHEST:
+        raise ProblemError(f"top must be at most {_HIGHEST:,}, for its table; got {top}")
     S = int(top) - 1
     below, above = np.arange(S) - 1, np.arange(S) + 1
     successor = np.stack([below, above], axis=1)[:, None, :]

@@ -33,18 +33,24 @@ def estimate(sample: Sample, confidence: float) -> Estimate:
     """The trajectory-weight estimate. Unresolved episodes widen the interval: the lower end
     takes all of them as survived, the upper end as failed, the estimate as survived."""
     w = sample.weights
-    mean, error = stratified(sample, w * sample.failed)
+    mean = probability(sample, sample.failed)
+    _, error = stratified(sample, w * sample.failed)
     if sample.unweighted:
         error = float(np.sqrt(mean * (1.0 - mean) / sample.n))
-    unresolved_mass, _ = stratified(sample, w * sample.unresolved)
     return Estimate(
         value=mean,
         standard_error=error,
         interval=bounds(sample, sample.failed, confidence),
         confidence=confidence,
         ess=effective_size(w[sample.failed]),
-        unresolved_mass=unresolved_mass,
+        unresolved_mass=probability(sample, sample.unresolved),
     )
+
+
+def probability(sample: Sample, hit: BoolArray) -> float:
+    """The mean of weight × event. Where the event is nearly certain, chance can carry the mean of
+    the weights beyond 1, which no probability is."""
+    return min(stratified(sample, sample.weights * hit)[0], 1.0)
 
 
 def one_sided(sample: Sample, confidence: float) -> tuple[float, float]:
@@ -138,7 +144,7 @@ def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[fl
     """Student's interval for log v: a sum of positive skewed weights is nearer log-normal than
     normal, and its variance is known only as well as the effective sample size allows."""
     half = float(student.ppf(0.5 + confidence / 2, max(ess - 1.0, 1.0))) * error / mean
-    return mean * float(np.exp(-half)), min(1.0, mean * float(np.exp(min(half, 700.0))))
+    return min(1.0, mean * float(np.exp(-half))), min(1.0, mean * float(np.exp(min(half, 700.0))))
 
 
 def _bound_by_nominal(sample: Sample, hit: BoolArray, confidence: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apeval.estimate.interval import bounds, stratified
+from apeval.estimate.interval import bounds, probability
 from apeval.estimate.sample import Sample
 
 _POINTS = 20
@@ -29,11 +29,9 @@ def tail_curve(sample: Sample, confidence: float) -> tuple[TailPoint, ...]:
         return ()
     levels = np.quantile(m[np.isfinite(m)], np.linspace(0.02, 0.98, _POINTS), method="lower")
     grid = np.unique(np.append(levels, 0.0))
-    w = sample.weights
-    return tuple(_point(sample, w, float(level), confidence) for level in grid)
+    return tuple(_point(sample, float(level), confidence) for level in grid)
 
 
-def _point(sample: Sample, w: np.ndarray, level: float, confidence: float) -> TailPoint:
+def _point(sample: Sample, level: float, confidence: float) -> TailPoint:
     below = np.asarray(sample.margin <= level)
-    mean, _ = stratified(sample, w * below)
-    return TailPoint(level, min(mean, 1.0), bounds(sample, below, confidence))
+    return TailPoint(level, probability(sample, below), bounds(sample, below, confidence))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 from apeval.errors import ApevalError
 from apeval.estimate.interval import Estimate
@@ -26,9 +27,10 @@ class Target:
     error: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.error < 1.0:
+        if not isinstance(self.error, Real) or not 0.0 < self.error < 1.0:
             raise ApevalError(
-                f"the target error must lie strictly between 0 and 1, such as 0.1; got {self.error}"
+                "the target error must lie strictly between 0 and 1, such as 0.1; "
+                f"got {self.error!r}"
             )
 
     def confidence(self, wanted: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 from apeval.errors import ApevalError
 from apeval.estimate.interval import Estimate, one_sided
@@ -29,8 +30,10 @@ class Verdict:
 
 def check_bound(below: float, confidence: float) -> None:
     """Refuse questions that have no answer."""
-    if not 0.0 < below < 1.0:
-        raise ApevalError(f"the bound must lie strictly between 0 and 1, such as 1e-5; got {below}")
+    if not isinstance(below, Real) or not 0.0 < below < 1.0:
+        raise ApevalError(
+            f"the bound must lie strictly between 0 and 1, such as 1e-5; got {below!r}"
+        )
     if confidence <= 0.5:
         raise ApevalError(f"a verdict needs a confidence above 0.5; got {confidence}")
 

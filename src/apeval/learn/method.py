@@ -125,6 +125,6 @@ def methods() -> dict[str, Method]:
 def find_method(name: str) -> Method:
     """A method by name."""
     known = methods()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise unknown("method", name, known)
     return known[name]

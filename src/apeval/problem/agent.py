@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from apeval.problem.answers import as_array
 from apeval.problem.draws import AGENT, Draws
 from apeval.problem.laws import pick
 from apeval.problem.types import Array, FloatArray
@@ -27,7 +28,7 @@ class Deterministic:
         self.policy = policy
 
     def act(self, x: Any, draws: Draws) -> Array:
-        a_A = np.asarray(self.policy(x))
+        a_A = as_array("agent", self.policy(x))
         return a_A[:, None] if a_A.ndim == 1 else a_A
 
 
@@ -38,7 +39,7 @@ class Stochastic:
         self.probabilities = probabilities
 
     def act(self, x: Any, draws: Draws) -> Array:
-        p = np.asarray(self.probabilities(x))
+        p = as_array("agent", self.probabilities(x))
         if p.shape[1] == 1:
             return np.zeros((draws.n, 1), np.int64)
         return pick(p, draws.stream(AGENT, 1))

@@ -248,4 +248,14 @@ class _EachJudged:
 
     def __call__(self, x: Running) -> Array:
         answers = np.asarray(x.each(self.judge))
+        odd = answers.dtype.kind not in "biuf" or answers.ndim != 1
+        if odd or (self.dtype is not np.float64 and not np.isfinite(answers).all()):
+            raise ProblemError(
+                f"{_name(self.judge)} must return a number or True or False for each episode; it "
+                f"returned {answers.ravel()[:1].tolist()}"
+            )
         return answers.astype(self.dtype)
+
+
+def _name(judge: Any) -> str:
+    return f"`{getattr(judge, '__name__', type(judge).__name__)}`"

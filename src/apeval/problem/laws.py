@@ -179,6 +179,14 @@ def _width(*values: Parameter) -> int:
     return max(np.size(np.asarray(v)) for v in values if not callable(v))
 
 
+def _check_normal(name: str, mean: Parameter, std: Parameter) -> None:
+    """Numbers that make a density; what is a function is looked at when it is called."""
+    if not callable(std) and not np.all(np.isfinite(std) & (np.asarray(std) > 0.0)):
+        raise ProblemError(f"{name}: every std must be positive and finite")
+    if not callable(mean) and not np.all(np.isfinite(mean)):
+        raise ProblemError(f"{name}: every mean must be finite")
+
+
 class Normal(Disturbance):
     """Independent Gaussian components; `mean` and `std` may be functions of (x, a_A).
 
@@ -187,8 +195,7 @@ class Normal(Disturbance):
     """
 
     def __init__(self, mean: Parameter = 0.0, std: Parameter = 1.0, dim: int | None = None):
-        if not callable(std) and not np.all(np.asarray(std) > 0.0):
-            raise ProblemError("Normal: every std must be positive")
+        _check_normal("Normal", mean, std)
         self.mean, self.std = mean, std
         self.dim = dim or _width(mean, std, 0.0)
 
@@ -207,8 +214,7 @@ class TruncatedNormal(Disturbance):
         high: Parameter,
         dim: int | None = None,
     ):
-        if not callable(std) and not np.all(np.asarray(std) > 0.0):
-            raise ProblemError("TruncatedNormal: every std must be positive")
+        _check_normal("TruncatedNormal", mean, std)
         fixed_box = not callable(low) and not callable(high)
         if fixed_box and not np.all(np.asarray(low) < np.asarray(high)):
             raise ProblemError("TruncatedNormal: low must be below high in every component")

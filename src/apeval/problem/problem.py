@@ -10,16 +10,25 @@ import numpy as np
 
 from apeval.errors import ProblemError, unknown
 from apeval.problem.agent import Agent, as_agent
+from apeval.problem.answers import as_array, is_array_like
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
+from apeval.problem.parts import check_parts
 from apeval.problem.table import TabularModel
-from apeval.problem.truth import Truth
+from apeval.problem.truth import Computed, Truth
 from apeval.problem.types import Array, FloatArray
 
 SAFETY_CAP = 100_000
 
 
 def _identity(x: Any) -> Array:
+    if x is None:
+        raise ProblemError("the state is None: does `reset` or `step` lack a return statement?")
+    if not is_array_like(x):
+        raise ProblemError(
+            f"the state is a {type(x).__name__}, no array: say what a method sees of it, "
+            "views={'state': a function that returns numbers, shape (n, d)}"
+        )
     return np.asarray(x)
 
 
@@ -92,25 +101,32 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", as_agent(self.agent))
+        check_parts(self)
         object.__setattr__(self, "view", self.view or next(iter(self.views)))
-        if self.horizon is not None and self.horizon < 1:
-            raise ProblemError(f"horizon must be at least 1 decision, or None; got {self.horizon}")
-        if not 0 <= self.horizon_kind <= len(self.kinds):
-            raise ProblemError(
-                f"horizon_kind={self.horizon_kind} names no failure kind; kinds are {self.kinds}"
-            )
         if self.view not in self.views:
             raise unknown("view", self.view, self.views)
 
     def observe(self, x: Any) -> Array:
         """s: what a method sees of the simulator's state, shape (n, d_s)."""
-        s = np.asarray(self.views[self.view](x))
+        s = as_array(f"view '{self.view}'", self.views[self.view](x))
         return s[:, None] if s.ndim == 1 else s
 
     def act(self, x: Any, draws: Draws) -> Array:
         """a_A ~ π_A(· | x)."""
         a_A: Array = self.agent.act(x, draws)  # type: ignore[union-attr]
         return a_A
+
+    def known_truth(self) -> Truth | None:
+        """v*(s0) where it is known already."""
+        if self.truth is None or isinstance(self.truth, Computed):
+            return None
+        truth = self.truth()
+        if not isinstance(truth, Truth):
+            raise ProblemError(
+                f"`truth` returned a {type(truth).__name__}, expected an apeval.Truth: "
+                "Truth(value, standard_error, how it was obtained)"
+            )
+        return truth
 
     def seen_as(self, view: str) -> Problem:
         """The same problem seen through another view."""

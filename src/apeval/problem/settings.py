@@ -18,6 +18,10 @@ def setting(default: Any, help: str, **limits: Any) -> Any:
 
 def build(config: type[Any], values: Mapping[str, Any]) -> Any:
     """A config from named values; text is converted to the field's type and limits are checked."""
+    if not isinstance(values, Mapping):
+        raise ApevalError(
+            f"settings must be names with their values, {{'name': …}}; got {values!r}"
+        )
     fields = {f.name: f for f in dataclasses.fields(config)}
     hints = typing.get_type_hints(config)
     for name in values:
@@ -29,6 +33,17 @@ def build(config: type[Any], values: Mapping[str, Any]) -> Any:
     for name, value in converted.items():
         _check_limits(name, value, fields[name].metadata)
     return config(**converted)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an annotation stands for one number, or yes and no; perhaps for none.
+
+    >>> is_number(int | None), is_number(float | str), is_number(str)
+    (True, False, False)
+    """
+    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    options = set(typing.get_args(kind)) - {type(None)} if union else {kind}
+    return len(options) == 1 and options <= {bool, int, float}
 
 
 def convert(name: str, kind: Any, value: Any) -> Any:

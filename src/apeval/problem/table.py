@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,16 @@ class TabularModel:
     cap: int = 100_000
 
     def __post_init__(self) -> None:
+        for name, axes, kinds in (
+            ("agent", 2, "iuf"),
+            ("nominal", 3, "iuf"),
+            ("successor", 3, "iu"),
+        ):
+            values: Any = getattr(self, name)
+            kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+            if kind not in kinds or not kind or values.ndim != axes:
+                numbers = "whole numbers" if kinds == "iu" else "numbers"
+                raise ProblemError(f"{name} must be a NumPy array of {numbers} with {axes} axes")
         S, A, E = self.nominal.shape
         if self.agent.shape != (S, A) or self.successor.shape != (S, A, E):
             raise ProblemError(
@@ -50,7 +61,7 @@ class TabularModel:
         for name, p in (("agent", self.agent), ("nominal", self.nominal)):
             if np.any(p < 0.0) or not np.allclose(p.sum(axis=-1), 1.0, atol=1e-9):
                 raise ProblemError(f"{name} probabilities must be ≥ 0 and sum to 1 in every row")
-        if not 0 <= self.start < S:
+        if not isinstance(self.start, int | np.integer) or not 0 <= self.start < S:
             raise ProblemError(f"start {self.start} is not one of the {S} states")
         if self.successor.max() >= S or self.successor.min() < failure_code(len(self.kinds)):
             raise ProblemError("successor holds a code that is neither a state nor an end")

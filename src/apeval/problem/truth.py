@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,3 +24,14 @@ class Truth:
             "method": self.method,
             **self.provenance,
         }
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A truth that takes long to compute: a run does not wait for it, `apeval truth` does."""
+
+    compute: Callable[[], Truth]
+
+    def __call__(self) -> Truth:
+        """Compute it."""
+        return self.compute()

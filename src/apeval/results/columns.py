@@ -130,7 +130,7 @@ def _failures() -> tuple[type[BaseException], ...]:
 def _read_array(path: Path, columns: Any, name: str, entry: Any, rows: int) -> Array:
     kind = entry.get("type") if isinstance(entry, dict) else None
     width = entry.get("width") if isinstance(entry, dict) else None
-    if kind not in TYPES:
+    if not isinstance(kind, str) or kind not in TYPES:
         raise _damaged(path, f"{name} has an unknown type")
     if width is None:
         return _column(path, columns, name, TYPES[kind], rows)

@@ -13,8 +13,9 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.problem.draws import make_key
+from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
-from apeval.problem.types import IntArray
+from apeval.problem.types import Array, IntArray
 from apeval.results import journal
 from apeval.results.files import read_json, read_object
 from apeval.results.manifest import PROVENANCE, Manifest, check, read_manifest
@@ -33,6 +34,8 @@ def load(path: str | Path) -> Run:
     The result is read at once; the sample, the episodes and the model when first asked for. A
     folder that is damaged, foreign or of another version is an `ApevalError` that says so.
     """
+    if not isinstance(path, str | Path):
+        raise ApevalError(f"load wants the path of a run folder, got {type(path).__name__}")
     folder = Path(path)
     manifest = read_manifest(folder)
     records = read_json(check(folder, RECORDS, manifest))
@@ -130,7 +133,11 @@ class Run:
                 f"{folder} is damaged: it holds {len(numbers)} batches of {self.manifest.batches}"
             )
         for number in numbers:
-            yield journal.read_batch(folder, number)
+            batch = journal.read_batch(folder, number)
+            _check_law(folder, batch.law, batch.a_E)
+            if batch.law_0 is not None:
+                _check_law(folder, batch.law_0, batch.a_0)
+            yield batch
 
     def _join(self, counted: bool) -> Episodes | None:
         kept = []
@@ -142,8 +149,7 @@ class Run:
                 kept.append(batch.take(mine))
         if not kept:
             return None
-        shapes = {(b.s.shape[1], b.a_A.shape[1], b.a_E.shape[1], b.a_0.shape[1]) for b in kept}
-        if len(shapes) > 1 or len({type(b.law) for b in kept}) > 1:
+        if len({_shapes(batch) for batch in kept}) > 1:
             raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: batches do not fit")
         return join(kept)
 
@@ -172,6 +178,27 @@ class Run:
         if address is not None:
             _check_widths(problem, self.episodes, f"{name} is not the problem of {self.path}")
         return problem.seen_as(result.view)
+
+
+def _check_law(folder: Path, law: Law, a: Array) -> None:
+    """A law has a density for every recorded disturbance, row by row."""
+    try:
+        with np.errstate(all="ignore"):
+            density = np.asarray(law.take(np.arange(len(a))).log_prob(a))
+    except Exception as error:  # a user's class may fail in any way
+        raise ApevalError(f"{folder} is damaged: laws do not fit decisions ({error})") from None
+    if density.shape != (len(a),) or density.dtype.kind != "f" or bool(np.isnan(density).any()):
+        raise ApevalError(f"{folder} is damaged: its laws give no densities")
+
+
+def _shapes(batch: Episodes) -> tuple[Any, ...]:
+    """What batches of one run have in common."""
+    widths = [v.shape[1:] for v in (batch.s, batch.a_A, batch.a_E, batch.a_0)]
+    laws = (batch.law, batch.law_0)
+    return (
+        *widths,
+        *((type(it), *(np.shape(v)[1:] for v in vars(it).values())) for it in laws if it),
+    )
 
 
 def _check_widths(problem: Problem, it: Episodes, otherwise: str) -> None:

@@ -162,5 +162,8 @@ def _check_batch(path: Path, batch: Episodes) -> None:
         raise ApevalError(f"{path} is damaged: its episodes and decisions are not in order")
     if not np.array_equal(np.bincount(rows, minlength=batch.n) + first, batch.length):
         raise ApevalError(f"{path} is damaged: lengths of episodes and their decisions disagree")
+    begin = np.searchsorted(rows, np.arange(batch.n))
+    if not np.array_equal(batch.t, np.arange(len(rows)) - begin[rows]):
+        raise ApevalError(f"{path} is damaged: decisions are not numbered from 0 on")
     if batch.s.shape[1] != batch.s_end.shape[1] or int(batch.kind.min()) < 0:
         raise ApevalError(f"{path} is damaged: states or kinds of failure are impossible")

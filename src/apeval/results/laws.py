@@ -60,7 +60,7 @@ def rebuild(data: Any, columns: Mapping[str, Array], where: Path) -> Law:
         if not isinstance(it, dict) or depth > _DEEPEST:
             raise ApevalError(f"{where} is damaged: the description of a law is not readable")
         if "column" in it:
-            if it["column"] not in columns:
+            if not isinstance(it["column"], str) or it["column"] not in columns:
                 raise ApevalError(f"{where} is damaged: a column of a law is missing")
             return columns[it["column"]]
         if "array" in it:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.results.columns import LARGEST
 from apeval.results.faults import FAULTS
 from apeval.results.files import read_object, regular, whole, write_json
 from apeval.results.inputs import INPUTS
@@ -87,7 +88,11 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    if folder.is_file():
+    try:
+        is_file = folder.is_file()
+    except OSError as error:  # a name that is too long, for example
+        raise ApevalError(f"cannot read {folder}: {error.strerror or error}") from None
+    if is_file:
         raise ApevalError(
             f"{folder} is a file, not a run folder: give a folder that `apeval run … --out` wrote"
         )
@@ -112,7 +117,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def check(folder: Path, name: str, manifest: Manifest) -> Path:
     """The path of a file that is as the run left it."""
-    path = regular(folder / name)
+    path = regular(folder / name, LARGEST)
     if _hash(path) != manifest.hashes[name]:
         raise ApevalError(f"{path} is damaged: it has changed since the run was stored")
     return path

@@ -47,12 +47,12 @@ def save(result: Result, folder: Path) -> Path:
 def refuse_another(folder: Path, problem: Problem) -> None:
     """A run of another problem is not replaced: it may have taken days."""
     path = folder / RESULT
-    if not path.is_file():
-        return
     try:
+        if not path.is_file():
+            return
         held = read_json(path)
         other, parameters = held["problem"], held["parameters"]
-    except (ApevalError, KeyError, TypeError):
+    except (ApevalError, KeyError, TypeError, OSError):
         return  # nothing that could be read again
     if other != problem.name or parameters != plain(dict(problem.parameters)):
         what = f"{other} with other settings" if other == problem.name else other

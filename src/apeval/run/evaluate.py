@@ -10,7 +10,7 @@ import numpy as np
 
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
-from apeval.estimate.interval import Estimate, bounds, stratified
+from apeval.estimate.interval import Estimate, bounds, probability
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import Note, sample_warnings
@@ -28,6 +28,7 @@ from apeval.run.result import FinalStage, Kind, Result
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.backends import Backend, find_backend
+from apeval.simulate.check.door import explained
 from apeval.simulate.faults import Policy
 from apeval.simulate.simulation import Budget, Simulation
 from apeval.simulate.source import Source, StoppedError
@@ -99,7 +100,8 @@ def evaluate(
         blind = asked.problem.blind()
         source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
         try:
-            return _conduct(asked, source, listener, recorder)
+            with explained(asked.problem):
+                return _conduct(asked, source, listener, recorder)
         finally:
             try:
                 source.flush()
@@ -128,9 +130,10 @@ def _conduct(
     )
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     answer = _answer(learner, simulation, frozen, explored, asked)
-    truth = None if asked.problem.truth is None else asked.problem.truth().value
+    truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
-    result = Result(**asked.identity(), truth=truth, **answer, seconds=seconds)
+    known = None if truth is None else truth.value
+    result = Result(**asked.identity(), truth=known, **answer, seconds=seconds)
     if recorder is not None:
         recorder.finish(Outcome(result, frozen.sample, frozen.ids, proposal))
     return result
@@ -226,8 +229,7 @@ def _answer(
 
 def _kind(sample: Sample, kind: int, confidence: float) -> Kind:
     hit = np.asarray(sample.kind == kind)
-    mean, _ = stratified(sample, sample.weights * hit)
-    return Kind(mean, bounds(sample, hit, confidence), int(hit.sum()))
+    return Kind(probability(sample, hit), bounds(sample, hit, confidence), int(hit.sum()))
 
 
 def _worth(numbers: Estimate) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, ProblemError
 from apeval.estimate.interval import Estimate, estimate
 from apeval.estimate.sample import Sample, combine, join
 from apeval.estimate.target import Target
@@ -174,9 +174,15 @@ def run_frozen_stage(
 
 def reduce(batch: Episodes, proposal: Mixture) -> Sample:
     """What the estimate needs of a batch: densities and outcomes."""
+    log_p = batch.log_density(Nominal())
+    if np.isnan(log_p).any():
+        raise ProblemError(
+            "the nominal disturbance has no density where it was drawn: a std must be > 0, low "
+            "must be below high, and probabilities must be ≥ 0 and sum to 1 in every state"
+        )
     return Sample(
         component=batch.component,
-        log_p=batch.log_density(Nominal()),
+        log_p=log_p,
         log_q=np.stack([batch.log_density(q) for q in proposal.components], axis=1),
         kind=batch.kind,
         unresolved=batch.unresolved,

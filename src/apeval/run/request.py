@@ -110,7 +110,7 @@ def request(
         raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
     if block is not None and block < 1:
         raise ApevalError(f"a block has at least 1 episode; got {block}")
-    target = None if target_error is None else Target(float(target_error))
+    target = None if target_error is None else Target(target_error)
     if below is not None:
         check_bound(below, confidence)
     if target is not None and steps is None and episodes is None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from apeval.errors import ProblemError, SimulationError
+from apeval.problem.answers import as_array
 from apeval.problem.draws import MIXTURE, NATURE, PATIENCE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
@@ -222,7 +223,9 @@ def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes)
     """Read failure, end and margin in the new states; returns which episodes ended."""
     at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
     kind = failure_kinds(problem, x, len(alive))
-    done = np.zeros(len(alive), bool) if problem.done is None else np.asarray(problem.done(x), bool)
+    done = np.zeros(len(alive), bool)
+    if problem.done is not None:
+        done = _one_each("done", problem.done(x), len(alive)).astype(bool)
     if problem.judge_at_end:
         kind = np.where(done | at_horizon, kind, 0)
     ended = (kind > 0) | done
@@ -230,7 +233,7 @@ def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes)
         kind = np.where(ended, kind, problem.horizon_kind)
         ended = np.ones(len(alive), bool)
     if problem.margin is not None:
-        m = np.asarray(problem.margin(x), np.float64)
+        m = _one_each("margin", problem.margin(x), len(alive)).astype(np.float64)
         if np.isnan(m).any():
             raise SimulationError(
                 "`margin` returned a value that is not a number: mend it, or leave it out"
@@ -242,10 +245,22 @@ def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes)
     return np.asarray(ended)
 
 
+def _one_each(part: str, answer: Any, n: int) -> Array:
+    """One number per episode: NumPy would stretch any other shape without a word."""
+    values = as_array(part, answer)
+    if values.shape != (n,) or values.dtype.kind not in "biuf":
+        raise ProblemError(
+            f"`{part}` returned {values.dtype} of shape {values.shape}, expected a number for each "
+            f"of {n} states, shape ({n},)"
+        )
+    return values
+
+
 def failure_kinds(problem: Problem, x: Any, n: int) -> IntArray:
     """What `failed` says of n states: 0, or the kind of failure; anything else is refused."""
-    said = np.asarray(problem.failed(x))
-    kind = said.astype(np.int64) if said.dtype.kind in "biuf" else np.full(said.shape, -1)
+    said = as_array("failed", problem.failed(x))
+    with np.errstate(invalid="ignore"):  # NaN becomes some number that is not equal to it
+        kind = said.astype(np.int64) if said.dtype.kind in "biuf" else np.full(said.shape, -1)
     allowed = (kind == said) & (kind >= 0) & (kind <= len(problem.kinds))
     if kind.shape != (n,) or not np.all(allowed):
         raise ProblemError(

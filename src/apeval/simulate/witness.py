@@ -48,6 +48,7 @@ class Witness:
             length=np.array([rows + first]),
             kind=np.zeros(1, np.int64),
             unresolved=np.ones(1, bool),
+            given_up=np.zeros(1, bool),
             margin=np.array([self._margin(like)]),
             s_end=situations[-1].s if situations else np.zeros_like(like.s_end[:1]),
             a_0=nobody.a_0 if self.a_0 is None else self.a_0.astype(like.a_0.dtype),

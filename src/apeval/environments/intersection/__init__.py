@@ -15,7 +15,7 @@ from apeval.environments.intersection.geometry import PRESETS, Geometry
 from apeval.problem.draws import Draws
 from apeval.problem.problem import Problem
 from apeval.problem.registry import register
-from apeval.problem.truth import Truth
+from apeval.problem.truth import Computed, Truth
 from apeval.problem.types import Array
 
 #: Gymnasium ids of the same scenarios, with the adversary's a_E as the action.
@@ -59,7 +59,7 @@ def intersection(
         name=name,
         description=DESCRIPTIONS[preset],
         parameters={"backend": backend, **g.as_dict()},
-        truth=partial(_truth, g),
+        truth=partial(_truth, g) if g == PRESETS[preset] else Computed(partial(_truth, g)),
         verify=partial(verify_truth, preset) if g == PRESETS[preset] else None,
     )
 

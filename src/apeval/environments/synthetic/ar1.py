@@ -60,7 +60,7 @@ def _truth(phi: float, threshold: float, steps: int) -> Truth:
 @register("ar1", description="AR(1) process over 100 steps that must stay below a threshold")
 def ar1(phi: float = 0.95, threshold: float = 17.5, steps: int = 100) -> Problem:
     """x_t = φ x_{t−1} + ε_t from 0; failure when x_t exceeds the threshold at any time."""
-    check_sizes(steps, 1)
+    check_sizes(steps, 1, threshold)
     if not (0.0 <= phi <= 1.0 and threshold > 0.0):
         raise ProblemError(f"phi must lie in [0, 1] and threshold above 0; got {phi}, {threshold}")
 

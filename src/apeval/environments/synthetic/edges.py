@@ -62,7 +62,7 @@ def always(steps: int = 10) -> Problem:
 @register("first-step", description="the first of T decisions alone settles a failure: Φ(−β)")
 def first_step(beta: float = 4.5, steps: int = 10) -> Problem:
     """The state holds the first disturbance, and how many decisions were made."""
-    check_sizes(steps, 1)
+    check_sizes(steps, 1, beta)
 
     def step(x: Array, a_A: Array, a_E: Array, draws: object) -> Array:
         first = np.where(x[:, 1] == 0.0, a_E[:, 0], x[:, 0])
@@ -87,7 +87,7 @@ def first_step(beta: float = 4.5, steps: int = 10) -> Problem:
 @register("flat-margin", description="gaussian-sum whose margin is 1 until failure: Φ(−β)")
 def flat_margin(beta: float = 4.5, steps: int = 20) -> Problem:
     """The margin says nothing but failed or not."""
-    check_sizes(steps, 1)
+    check_sizes(steps, 1, beta)
     limit = beta * np.sqrt(steps)
     problem = Problem(
         nominal=Normal(0.0, 1.0),

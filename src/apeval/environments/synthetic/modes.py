@@ -47,7 +47,7 @@ def many_dimensions(
     beta: float = 4.5, beta_second: float = 4.6, steps: int = 10, dim: int = 10
 ) -> Problem:
     """Failure when the summed disturbances leave along (1, 1, …) or along (1, −1, 1, …)."""
-    check_sizes(steps, dim)
+    check_sizes(steps, dim, beta, beta_second)
     if dim % 2:
         raise ProblemError(f"dim must be even, or the directions are not orthogonal; got {dim}")
     directions = np.stack([np.ones(dim), (-1.0) ** np.arange(dim)], axis=1) / np.sqrt(dim)
@@ -78,7 +78,7 @@ def many_dimensions(
 @register("hidden-mode", description="the margin points to the less likely of two failure modes")
 def hidden_mode(beta_shown: float = 4.8, beta_hidden: float = 4.2, steps: int = 10) -> Problem:
     """The margin measures the first sum only; the second fails without notice, more often."""
-    check_sizes(steps, 2)
+    check_sizes(steps, 2, beta_shown, beta_hidden)
     limits = np.array([beta_shown, beta_hidden]) * np.sqrt(steps)
     problem = Problem(
         nominal=Normal(0.0, 1.0, dim=2),

@@ -21,7 +21,7 @@ from apeval.problem.types import Array, FloatArray
 @register("discontinuous", description="hits of a narrow band are counted; no margin at all")
 def discontinuous(low: float = 2.0, high: float = 2.5, hits: int = 4, steps: int = 10) -> Problem:
     """Failure when `hits` of the disturbances lie in (low, high): more of a good thing misses."""
-    check_sizes(steps, 1)
+    check_sizes(steps, 1, low, high)
     if not (low < high and 1 <= hits <= steps):
         raise ProblemError(
             f"low must be below high and hits in [1, steps]; got {low}, {high}, {hits}"

@@ -16,13 +16,18 @@ from apeval.problem.registry import register
 from apeval.problem.truth import Truth
 from apeval.problem.types import Array, FloatArray
 
-_SCALE = 1e6
+_SCALE, _FARTHEST = 1e6, 1e3
 
 
-def check_sizes(steps: int, dim: int) -> None:
-    """Refuse sizes that no episode can have."""
+def check_sizes(steps: int, dim: int, *limits: float) -> None:
+    """Refuse sizes that no episode can have, and events that no double can tell from 0 or 1."""
     if not (1 <= steps <= 10_000 and 1 <= dim <= 1_000):
         raise ProblemError(f"steps must lie in [1, 10000] and dim in [1, 1000]; got {steps}, {dim}")
+    for limit in limits:
+        if not -_FARTHEST <= limit <= _FARTHEST:
+            raise ProblemError(
+                f"a limit must lie in ± {_FARTHEST:g} standard deviations; got {limit}"
+            )
 
 
 def _sum_problem(
@@ -30,7 +35,7 @@ def _sum_problem(
 ) -> Problem:
     """The state is the sum so far along the mean direction (1, …, 1)/√d_E; `scaled` gives it a
     second column a million times as large, and such a margin."""
-    check_sizes(steps, dim)
+    check_sizes(steps, dim, beta)
     limit, unit = beta * np.sqrt(steps), _SCALE if scaled else 1.0
     columns = np.array([1.0, _SCALE]) if scaled else np.ones(1)
 
@@ -39,7 +44,8 @@ def _sum_problem(
         return over
 
     def failed(x: Array) -> Array:
-        return np.where(excess(x) > 0.0, np.where(x[:, 0] > 0.0, 1, 2), 0)
+        low = two_sided & (x[:, 0] < 0.0)
+        return np.where(excess(x) > 0.0, np.where(low, 2, 1), 0)
 
     def step(x: Array, a_A: Array, a_E: Array, draws: object) -> Array:
         after: Array = x + a_E.sum(axis=1, keepdims=True) / np.sqrt(dim) * columns

@@ -39,9 +39,17 @@ class CemConfig:
     )
 
 
+_LONGEST = 1_000_000
+
+
 def _suits(problem: Problem) -> str | None:
     from apeval.learn.whitened import can_whiten
 
+    if problem.longest > _LONGEST:
+        return (
+            f"cem keeps a density for every decision, of {_LONGEST:,} at the most, and an episode "
+            f"may have {problem.longest:,}: give the problem a smaller horizon, or use mc here"
+        )
     if isinstance(problem.nominal, Categorical) or can_whiten(problem.nominal):
         return None
     return "cem needs a Normal, TruncatedNormal or Categorical disturbance: use mc here"

@@ -50,7 +50,6 @@ def check_problem(
 
 def _checks(problem: Problem, episodes: int, seed: int, seconds: float) -> Iterator[Finding]:
     contract, key = Contract(problem), make_key(seed)
-    contract.parts()
     begin, part, half = monotonic(), seconds / 4.0, episodes // 2
     nominal = _walks(contract, key, np.arange(half), begin + part, stress=False)
     stressed = _walks(contract, key, np.arange(half, episodes), begin + 2 * part, stress=True)

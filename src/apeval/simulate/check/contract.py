@@ -10,6 +10,7 @@ import numpy as np
 
 from apeval.errors import ApevalError, blame
 from apeval.problem.agent import Deterministic, Stochastic
+from apeval.problem.answers import is_array_like
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import Disturbance, Law
 from apeval.problem.problem import Problem
@@ -41,7 +42,7 @@ def ask(part: str, call: Callable[[], T]) -> T:
         raise
     except ApevalError as error:  # says itself what to do
         raise BrokenError(_NAMES.get(part, "exception"), str(error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = _CALLS.get(part.split(" '")[0], "it acts on a batch of n episodes, first axis n")
         raise BrokenError(
             "exception",
@@ -54,6 +55,11 @@ def numbers(name: str, part: str, value: Any, shapes: tuple[tuple[int | None, ..
     """An answer that must be an array of numbers of one of the given shapes (None: any size)."""
     if value is None:
         raise BrokenError(name, f"`{part}` returned None: does it lack a return statement?")
+    if not is_array_like(value):
+        raise BrokenError(
+            name, f"`{part}` returned a {type(value).__name__}, which is no array: return a NumPy "
+            "array"
+        )  # fmt: skip
     try:
         array = np.asarray(value)
     except Exception as error:
@@ -102,30 +108,6 @@ class Contract:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._widths: dict[str, int] = {}
-
-    def parts(self) -> None:
-        """What can be seen without a simulation."""
-        p = self.problem
-        for part, law in (("nominal", p.nominal), ("initial", p.initial)):
-            if not isinstance(law, Disturbance) and not (part == "initial" and law is None):
-                raise BrokenError(
-                    "parts",
-                    f"`{part}` is a {type(law).__name__}, expected a disturbance with samples and "
-                    "density: Normal, TruncatedNormal, Categorical, or a subclass of Disturbance",
-                )
-        for part, call in (
-            ("reset", p.reset), ("step", p.step), ("failed", p.failed), ("done", p.done),
-            ("margin", p.margin), *((f"view '{k}'", v) for k, v in p.views.items()),
-            ("agent", _policy(p.agent)),
-        ):  # fmt: skip
-            if call is not None and not callable(call):
-                raise BrokenError(
-                    "parts", f"`{part}` is a {type(call).__name__}, expected a function"
-                )
-        for part, size in (("horizon", p.horizon), ("cap", p.cap), ("chunk", p.chunk)):
-            whole = isinstance(size, int | np.integer) and size >= 1
-            if not whole and not (part == "horizon" and size is None):
-                raise BrokenError("parts", f"`{part}` must be a whole number ≥ 1; got {size!r}")
 
     def start(self, draws: Draws) -> tuple[Any, Array | None, Law | None]:
         """x, a_0 and its law."""
@@ -288,12 +270,6 @@ class Contract:
                 f"`{part}` returned {width} columns, earlier {self._widths[part]}: the number of "
                 "columns must not change within an episode",
             )
-
-
-def _policy(agent: Any) -> Any:
-    if isinstance(agent, Deterministic):
-        return agent.policy
-    return agent.probabilities if isinstance(agent, Stochastic) else agent.act
 
 
 def _finite(name: str, part: str, array: Array, remedy: str) -> Array:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from apeval.errors import ProblemError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from apeval.errors import ApevalError, ProblemError, user_frame
 from apeval.problem.problem import Problem
 from apeval.simulate.check import check_problem
 
@@ -18,6 +21,24 @@ def require_sound(problem: Problem) -> None:
         found = f"{bad[0].name}: {bad[0].message}"
         found += "" if found.endswith((".", "?")) else "."
         raise ProblemError(
-            f"{problem.name} cannot be evaluated as it is. {found} All checks: apeval check "
-            f"{problem.name}"
+            f"{problem.name or 'the problem'} cannot be evaluated as it is. {found} All checks: "
+            f"apeval check {problem.name}".rstrip()
         )
+
+
+@contextmanager
+def explained(problem: Problem) -> Iterator[None]:
+    """What a problem's functions return is not looked at decision by decision, which would cost
+    time. So an exception within apeval itself is often theirs: then the check says whose, and what
+    to mend. Where it finds nothing the exception passes, as do those of the user's own code."""
+    try:
+        yield
+    except ApevalError:
+        raise
+    except Exception as error:
+        if user_frame(error) is None:
+            try:
+                require_sound(problem)
+            except ProblemError as found:
+                raise found from error
+        raise
