@@ -25,7 +25,7 @@ class ApeConfig:
         0.12, "share of the budget that explores with wider disturbances", low=0.01, high=0.9
     )
     learn_share: float = setting(
-        0.6, "pilot, exploration and learning end here at the latest", low=0.05, high=0.95
+        0.8, "pilot, exploration and learning end here at the latest", low=0.05, high=0.95
     )
     defensive_share: float = setting(
         0.05, "share of the learned proposals' episodes that still explore", low=0.01, high=0.5

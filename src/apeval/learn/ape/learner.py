@@ -236,13 +236,13 @@ class ApeLearner(Learner):
         )  # fmt: skip
 
     def _finished(self, simulation: Simulation) -> bool:
-        """At the share set for learning, or when waiting no longer lowers cv²/n_left."""
-        used = pace.used(simulation)
-        if used >= self.config.learn_share:
+        """At the share set for learning, or when learning no longer lowers the price; batches of
+        learning count, so that nothing else is lost by going on."""
+        if pace.used(simulation) >= self.config.learn_share:
             return True
         if self.level > 0.0 or self.choice is None or self.ess < _CONVERGED:
             return False
-        self._predicted.append(self.choice.price / (1.0 - used))
+        self._predicted.append(self.choice.price)
         recent, before = self._predicted[-_PATIENCE:], self._predicted[:-_PATIENCE]
         return len(before) >= 2 and min(recent) >= min(before)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.sparse import believed
 from apeval.problem.types import FloatArray, IntArray
 
 _BASES = (1, 3, 6)  # cosines in time
@@ -18,7 +19,6 @@ _CURVE = (0.003, 0.2, 0.6)  # and of what saturates in that answer
 _EVERY_TIME = 12  # up to so many times, each may have a push of its own,
 _EVERY_ANSWER = 6  # and up to so many an answer of its own
 _LEAST_NOISE = 0.05
-_CHANCE = 2.0  # squared standard errors that chance may take from a squared push
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,12 @@ def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None) -> Fit
 
 
 def _doubtful(B: FloatArray, X: FloatArray, W: FloatArray, t: IntArray, noise: float) -> FloatArray:
-    """The part of each time's mean push, (T, d), that chance explains as well: a push m with the
-    standard error s keeps 1 − `_CHANCE`·s²/m² of itself (James and Stein's rule)."""
+    """The part of each time's mean push, (T, d), that chance explains."""
     times = len(B)
     count = np.maximum(np.bincount(t, W, times), 1e-12)
     means = np.stack([np.bincount(t, W * x, times) for x in X.T], axis=1) / count[:, None]
     push = np.einsum("tdf,tf->td", B, means)
-    chance = _CHANCE * noise / count[:, None] / np.maximum(push**2, 1e-12)
-    less: FloatArray = push * np.minimum(chance, 1.0)
+    less: FloatArray = push * (1.0 - believed(push, noise / count[:, None]))
     return less
 
 
