@@ -83,6 +83,20 @@ def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     return users[-1] if users else None
 
 
+_SIMULATORS = tuple(str(Path(_OURS, it)) for it in ("adapt", "environments", "problem/gym.py"))
+_TOOLS = tuple(str(Path(path, it)) for path in _OTHERS[:2] for it in ("numpy", "scipy"))
+
+
+def within_apeval(error: BaseException) -> bool:
+    """Whether an exception came about in apeval's own handling of episodes, or in the arithmetic
+    that it asks for, and not in any simulator: its own mistake, or a wrong answer not refused."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return not any(
+        file.startswith(_SIMULATORS) or not file.startswith((_OURS, *_TOOLS, "<frozen"))
+        for file in files
+    )
+
+
 def _words(error: BaseException) -> str:
     try:
         return " ".join(str(error).split())

@@ -12,7 +12,7 @@ from apeval.problem.types import IntArray
 from apeval.simulate.backends import Crew
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.isolate import Apart, Cell, Here
-from apeval.simulate.task import BREACH, LATE, RAISED, Task, Trouble
+from apeval.simulate.task import BREACH, INTERNAL, LATE, RAISED, Task, Trouble
 from apeval.simulate.witness import Guilty
 
 STOP, UNRESOLVED = "stop", "unresolved"
@@ -65,14 +65,14 @@ class Mender:
         alone_first = trouble.what == LATE
         for _ in range(_ROUNDS):
             for _ in range(0 if alone_first else self.policy.retries):
-                _refuse_breach(trouble)
+                self._refuse(trouble)
                 answer = crew.result(crew.submit(task))
                 attempts += 1
                 if isinstance(answer, Episodes):
                     self.note(_passed(task, trouble, attempts))
                     return answer
                 trouble = answer
-            _refuse_breach(trouble)
+            self._refuse(trouble)
             alone = self._alone(crew, task, attempts)
             attempts += 1
             if any(isinstance(it, Guilty) for it in alone):
@@ -80,6 +80,13 @@ class Mender:
             alone_first = False
         self.note(_passed(task, trouble, attempts))
         return join([it for it in alone if isinstance(it, Episodes)])
+
+    def _refuse(self, trouble: Trouble) -> None:
+        """What no other attempt would mend; who asked for the run finds out whose mistake it is."""
+        if trouble.what == BREACH:
+            raise ProblemError(trouble.text)
+        if trouble.what == INTERNAL and self.policy.on_fault == STOP:
+            raise RuntimeError(trouble.text) from RuntimeError(trouble.trace)
 
     def _alone(self, crew: Crew, task: Task, attempts: int) -> list[Episodes | Guilty]:
         cell: Cell = Here(self.problem, self.key)
@@ -161,11 +168,6 @@ def _passed(task: Task, trouble: Trouble, attempts: int) -> dict[str, Any]:
         "attempts": attempts,
         "outcome": "passed",
     }
-
-
-def _refuse_breach(trouble: Trouble) -> None:
-    if trouble.what == BREACH:
-        raise ProblemError(trouble.text)
 
 
 def _said(it: Guilty) -> str:

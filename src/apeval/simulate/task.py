@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from apeval.errors import ProblemError, SimulationError, blame
+from apeval.errors import ProblemError, SimulationError, blame, within_apeval
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.rollout import Watch, rollout
 
-RAISED, DIED, LATE, BREACH = "raised", "died", "late", "breach"
+RAISED, DIED, LATE, BREACH, INTERNAL = "raised", "died", "late", "breach", "internal"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Trouble:
     """Why a block did not come back."""
 
     what: str
-    """raised, died, late, or breach: the problem breaks its contract, and would do so again."""
+    """raised, died, late, breach: the problem breaks its contract, and would do so again; or
+    internal: no code of the problem's raised."""
     text: str
     """One line, with the place in the user's code where it is known."""
     trace: str = ""
@@ -82,4 +83,6 @@ def attempt(
     except SimulationError as error:
         return Trouble(RAISED, str(error), traceback.format_exc())
     except (Exception, SystemExit) as error:  # whatever a user's simulator may raise
+        if within_apeval(error):
+            return Trouble(INTERNAL, blame(error), traceback.format_exc())
         return Trouble(RAISED, f"your problem raised {blame(error)}", traceback.format_exc())
