@@ -14,6 +14,7 @@ from apeval.simulate.simulation import Budget
 ENOUGH_COUNTED = 10.0  # Monte Carlo's interval is exact at any count
 _HEAVY_TAIL = 0.7  # the usual limit of Pareto-smoothed importance sampling
 _HEAVY_SHARE = 0.2
+_UNEVEN_TAIL, _UNEVEN_SHARE = 0.4, 0.1  # reached by about one run in twenty of int-v1
 _MISSED_SHARE = 0.1
 _DISAGREEMENT = 0.1
 _EXPLORED_ERRORS = 3.0
@@ -110,7 +111,24 @@ def _tail(sample: Sample, findings: Findings, budget: Budget) -> list[Note]:
                 f"badly: raise {raised(budget, 3.0)}"
             )
         ]
-    return []
+    return _uneven(d.largest_share, d.pareto_k if unequal else None, budget)
+
+
+def _uneven(share: float | None, k: float | None, budget: Budget) -> list[Note]:
+    """Weights that are no reason for distrust yet, but more uneven than they should be."""
+    if share is not None and share > _UNEVEN_SHARE:
+        what = f"one episode carries {share:.0%} of the estimate"
+    elif k is not None and k > _UNEVEN_TAIL:
+        what = f"the weights of the failures are uneven (Pareto k = {k:.2f}, above {_UNEVEN_TAIL})"
+    else:
+        return []
+    return [
+        Note(
+            f"{what}: the estimate may be further off than usual. For a second opinion run another "
+            f"--seed; to be surer raise {raised(budget, 2.0)}",
+            serious=False,
+        )
+    ]
 
 
 def _nominal_only(findings: Findings, budget: Budget) -> list[Note]:

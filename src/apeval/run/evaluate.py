@@ -208,7 +208,12 @@ def _answer(
         "failures": simulation.failures,
         "failure_rate": simulation.failures / simulation.episodes,
         "final": FinalStage(
-            int(sample.length.sum()), sample.n, failures, failures / sample.n, numbers.ess
+            steps=int(sample.length.sum()),
+            episodes=sample.n,
+            failures=failures,
+            failure_rate=failures / sample.n,
+            ess=numbers.ess,
+            given_up=frozen.given_up,
         ),
         "kinds": {name: _kind(sample, k, asked.level) for k, name in enumerate(kinds, start=1)},
         "modes": find_modes(frozen.failures, sample, asked.level),

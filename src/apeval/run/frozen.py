@@ -38,6 +38,8 @@ class Frozen:
     """Numbers of the sample's episodes, (n,)."""
     looks: int = 0
     """How often a target was checked."""
+    given_up: int = 0
+    """Episodes of the sample that ended early because they could hardly fail any more."""
     interrupted: bool = False
     """Whether somebody stopped it before its end."""
 
@@ -129,6 +131,7 @@ def run_frozen_stage(
     """
     samples: list[Sample] = []
     ids = [c.episodes.ids for c in counted]
+    given_up = sum(int(c.episodes.given_up.sum()) for c in counted)
     log = FailureLog(simulation.problem, simulation.key)
     earlier = _Earlier.of(counted, _NO_LIMIT if planned is None else max(planned, 1))
     for c, start in zip(counted, earlier.starts, strict=True):
@@ -147,6 +150,7 @@ def run_frozen_stage(
             break
         log.add(batch, earlier.n + start)
         ids.append(batch.ids)
+        given_up += int(batch.given_up.sum())
         samples.append(reduce(batch, proposal))
         looks.after(flow.position, samples, earlier, level)
         if listener:
@@ -168,6 +172,7 @@ def run_frozen_stage(
         log,
         np.concatenate(ids),
         looks.done,
+        given_up,
         interrupted=not looks.over and flow.stopped,
     )
 

@@ -25,6 +25,8 @@ class FinalStage:
     failures: int
     failure_rate: float
     ess: float
+    given_up: int = 0
+    """Episodes that ended early because they could hardly fail any more."""
 
 
 @dataclass(frozen=True)

@@ -90,11 +90,13 @@ def _modes(result: Result) -> Iterable[str]:
 
 
 def _basis(result: Result) -> Iterable[str]:
+    final = result.final
+    ended = f"; {final.given_up:,} were ended early, hopeless cases" if final.given_up else ""
     yield line(
         "simulated",
         f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on "
-        f"{result.final.episodes:,} from frozen proposals with {result.final.failures:,} failures "
-        f"(effectively {result.final.ess:.0f})",
+        f"{final.episodes:,} from frozen proposals with {final.failures:,} failures "
+        f"(effectively {final.ess:.0f}){ended}",
     )
     if len(result.kinds) > 1:
         parts = (f"{name} {kind.probability:.2e}" for name, kind in result.kinds.items())

@@ -1,0 +1,168 @@
+"""Episodes that are given up: nothing becomes biased, and decisions are saved where that pays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import apeval
+from apeval.learn.ape.config import ApeConfig
+from apeval.learn.ape.credit import credit
+from apeval.learn.ape.ladder import Wider
+from apeval.learn.ape.learner import ApeLearner
+from apeval.learn.ape.part import Player
+from apeval.learn.ape.patience import LEAST, Patience, learn_patience
+from apeval.learn.ape.scene import set_scene
+from apeval.problem.draws import make_key
+from apeval.run.frozen import reduce
+from apeval.simulate.adversary import Mixture, Nominal, mixture, only
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.rollout import rollout
+from apeval.simulate.simulation import Budget, Simulation
+
+CHANCE = 0.7
+THRESHOLD = 3.7
+TRUTH = float(norm.sf(THRESHOLD / np.sqrt(1.0 + CHANCE**2)))  # 1.2e-3
+
+
+def early(horizon: int = 10, name: str = "") -> apeval.Problem:
+    """The first gust and chance decide; the failure shows at the third decision of many."""
+
+    def step(x, a_A, a_E, draws):  # type: ignore[no-untyped-def]
+        height = np.where(x[:, 1] == 0, a_E[:, 0] + CHANCE * draws.normal()[:, 0], x[:, 0])
+        return np.stack([height, x[:, 1] + 1], axis=1)
+
+    return apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 2)),
+        step=step,
+        failed=lambda x: (x[:, 1] == 3) & (x[:, 0] > THRESHOLD),
+        margin=lambda x: np.where(x[:, 1] == 3, THRESHOLD - x[:, 0], 10.0 * THRESHOLD),
+        horizon=horizon,
+        name=name,
+    )
+
+
+def draw(problem: apeval.Problem, proposal: Mixture, n: int, seed: int = 3) -> Episodes:
+    return rollout(problem, proposal, make_key(seed), np.arange(n), np.arange(n))
+
+
+def some_patience(times: int = 10) -> Patience:
+    """Falls with the height, differently at each time."""
+    theta = np.tile([-2.0, 0.8, 0.0, 0.3, 0.0], (times, 1)) * np.linspace(1.0, 2.0, times)[:, None]
+    return Patience(theta, np.linspace(9.0, 1.0, times), 0.02)
+
+
+def test_the_mean_stays_what_it_was_whatever_is_given_up() -> None:
+    """E_q[p/q · 1{failure}] = v with half of the episodes given up, within 4 standard errors."""
+    problem = early()
+    scene = set_scene(problem, draw(problem, only(Nominal()), 500))
+    proposal = mixture([Player(Wider(2.0), scene, some_patience()), Nominal()], [0.8, 0.2])
+    batch = draw(problem, proposal, 60_000)
+    nominal = batch.component == 1
+    assert 0.2 < batch.given_up[~nominal].mean() < 0.95
+    assert not batch.given_up[nominal].any()
+    sample = reduce(batch, proposal)
+    y = sample.weights * sample.failed
+    assert abs(y.mean() - TRUTH) < 4 * y.std() / np.sqrt(len(y))
+    # events of episodes that end late stand for those that were given up before
+    late = sample.weights * (~batch.given_up & (batch.length == 10))
+    assert late.mean() == pytest.approx(1.0 - TRUTH, abs=4 * late.std() / np.sqrt(len(late)))
+
+
+def test_the_smallest_part_met_is_the_probability_of_having_come_so_far() -> None:
+    problem = early()
+    scene = set_scene(problem, draw(problem, only(Nominal()), 500))
+    patience = some_patience()
+    batch = draw(problem, only(Nominal()), 200)
+    rows = scene.rows(batch)
+    part = patience.part(rows.x, rows.t)
+    by_hand = [np.log(part[rows.episode == i].min()) for i in range(batch.n)]
+    assert np.allclose(patience.log_survival(rows), by_hand)
+    assert part[rows.t == 0].min() == 1.0
+    assert LEAST <= part.min() < part.max() <= 1.0
+    running = rows.running_smallest(part)
+    for i in range(5):
+        mine = rows.episode == i
+        assert np.allclose(running[mine], np.minimum.accumulate(part[mine]))
+
+
+def test_an_episode_that_was_given_up_is_no_failure_and_has_no_margin() -> None:
+    problem = apeval.make("gaussian-sum", beta=2.0, steps=4)
+    scene = set_scene(problem, draw(problem, only(Nominal()), 200))
+    patience = Patience(np.full((4, 3), -3.0), np.ones(4), 0.5)
+    batch = draw(problem, only(Player(Wider(1.0), scene, patience)), 400)
+    assert batch.given_up.any()
+    assert not (batch.failed & batch.given_up).any()
+    assert not (batch.unresolved & batch.given_up).any()
+    assert np.isposinf(batch.margin[batch.given_up]).all()
+    assert np.isfinite(batch.margin[~batch.given_up]).all()
+    assert (batch.length[batch.given_up] < 4).all()
+
+
+def test_patience_learns_what_can_no_longer_fail() -> None:
+    """Failures show at the third decision of ten and depend on the height: most is saved."""
+    problem = early()
+    pilot = draw(problem, only(Nominal()), 400)
+    scene = set_scene(problem, pilot)
+    batch = draw(problem, only(Player(Wider(2.0), scene)), 800, seed=5)
+    rows, failed = scene.rows(batch), batch.failed
+    ones = np.ones(batch.n)
+    judged = learn_patience(rows, failed, ones, ones[failed], float(failed.mean()), scene.times)
+    assert judged is not None
+    assert judged.cost < 0.5
+    assert np.mean(1.0 / judged.survival) * judged.cost < 0.6
+    fresh = draw(problem, only(Player(Wider(2.0), scene, judged.patience)), 2_000, seed=6)
+    assert fresh.length.mean() / batch.length.mean() == pytest.approx(judged.cost, rel=0.15)
+
+
+def test_patience_is_not_learned_from_few_failures_or_frequent_ones() -> None:
+    problem = early()
+    scene = set_scene(problem, draw(problem, only(Nominal()), 400))
+    batch = draw(problem, only(Player(Wider(2.0), scene)), 800, seed=5)
+    rows, ones = scene.rows(batch), np.ones(batch.n)
+    few = batch.failed & (np.cumsum(batch.failed) <= 5)
+    assert learn_patience(rows, few, ones, ones[few], 0.01, scene.times) is None
+    failed = batch.failed
+    assert learn_patience(rows, failed, ones, ones[failed], 0.5, scene.times) is None
+
+
+def test_ape_gives_up_early_where_decisions_are_counted_and_stays_right() -> None:
+    """10 seeds: the truth lies in at least 7 of the 95 % intervals (fewer: p = 0.001), the
+    estimates' mean is within 4 of its standard errors, and episodes take 6 of 10 decisions."""
+    results = [apeval.evaluate(early(), steps=10_000, seed=seed) for seed in range(10)]
+    covered = sum(r.interval[0] <= TRUTH <= r.interval[1] for r in results)
+    estimates = np.array([r.estimate for r in results])
+    assert covered >= 7
+    assert abs(estimates.mean() - TRUTH) < 4 * estimates.std() / np.sqrt(len(results))
+    assert np.mean([r.steps / r.episodes for r in results]) < 6.0
+
+
+def test_ape_gives_up_nothing_where_episodes_are_counted() -> None:
+    problem = early().blind()
+    simulation = Simulation(problem, make_key(1), Budget(episodes=600))
+    learner = ApeLearner(problem, ApeConfig())
+    while learner.advance(simulation):
+        pass
+    assert learner.judged is None
+    assert not any(c.episodes.given_up.any() for c in learner.counted())
+
+
+def test_a_run_with_given_up_episodes_is_stored_and_reweighted(tmp_path: Path) -> None:
+    problem = early()
+    result = apeval.evaluate(problem, steps=10_000, seed=2, recorder=apeval.Recorder(tmp_path))
+    run = apeval.load(tmp_path)
+    assert run.result.estimate == result.estimate
+    assert run.episodes.given_up.any()
+    assert np.array_equal(run.sample.kind > 0, run.episodes.failed)
+
+
+def test_batches_count_more_the_more_is_known() -> None:
+    for variance in (2.0, 20.0, 200.0):
+        worth = [credit(variance, ess) for ess in (2.0, 5.0, 10.0, 30.0, 100.0, 1_000.0)]
+        assert worth[0] == 0.0
+        assert worth == sorted(worth)
+        assert worth[-1] == pytest.approx(1.0, abs=0.05)
