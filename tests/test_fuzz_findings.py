@@ -183,6 +183,12 @@ def test_evaluate_names_the_function_that_returned_nonsense(wrong: Any, says: st
         apeval.evaluate(one_step(**wrong), "mc", episodes=20)
 
 
+def test_nonsense_is_named_also_where_a_worker_met_it() -> None:
+    wrong = one_step(reset=lambda draws: 0)
+    with pytest.raises(ProblemError, match="`reset` returned a int"):
+        apeval.evaluate(wrong, "mc", episodes=20, backend="processes", workers=1)
+
+
 class Endless:
     """A state that is no array, and whose entries have entries."""
 
