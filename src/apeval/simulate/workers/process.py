@@ -19,7 +19,7 @@ from apeval.simulate.workers.parcel import one_thread_inherited
 from apeval.simulate.workers.pool import GONE, Event
 
 # not `multiprocessing.Process`: that would run a user's script again in every worker
-_PROGRAM = (
+PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from apeval.simulate.workers.child import serve; serve(int(sys.argv[2]))"
 )
@@ -36,7 +36,7 @@ class ProcessWorker:
         path = [os.path.abspath(entry or os.getcwd()) for entry in sys.path]
         with theirs, one_thread_inherited():
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, json.dumps(path), str(theirs.fileno())],
+                [sys.executable, "-c", PROGRAM, json.dumps(path), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
