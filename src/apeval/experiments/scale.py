@@ -106,7 +106,8 @@ def _as_text(rows: list[dict[str, Any]]) -> str:
         wanted = "" if r["bar"] is None else f"≥ {r['bar']:g}"
         lines.append(
             f"| {r['milliseconds']:g} | {r['decisions']} × {r['block']} | {r['backend']} "
-            f"| {r['workers']} | {r['serial']:,.2f} | {r['per_second']:,.2f} | {r['ratio']:.2f} | {r['efficiency']:.0%} | {wanted} |"
+            f"| {r['workers']} | {r['serial']:,.2f} | {r['per_second']:,.2f} "
+            f"| {r['ratio']:.2f} | {r['efficiency']:.0%} | {wanted} |"
         )
     return "\n".join(lines)
 
