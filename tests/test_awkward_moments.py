@@ -251,7 +251,7 @@ def test_a_resumed_run_knows_what_episodes_look_like(tmp_path: Path) -> None:
 BRITTLE = """
 import apeval, numpy as np
 
-def problem(where: str = "step"):
+def problem(where: str = "step", std: float = 1.0):
     def reset(draws):
         if where == "reset" and (draws.ids % 20 == 3).any():
             raise ArithmeticError("the reset does not converge")
@@ -262,7 +262,7 @@ def problem(where: str = "step"):
             raise ArithmeticError("the solver does not converge")
         return x + a_E
 
-    return apeval.Problem(nominal=apeval.Normal(0.0, 1.0), reset=reset, step=step,
+    return apeval.Problem(nominal=apeval.Normal(lambda x, a_A: 0.0 * x, std, dim=1), reset=reset, step=step,
         failed=lambda x: x[:, 0] > 2.5, horizon=3, chunk=20)
 """
 
@@ -278,6 +278,7 @@ def test_runs_with_faults_are_read_in_every_way(where: str, command: Any, tmp_pa
     assert apeval.load(run).result.unresolved["episodes"] > 0
     for words in (
         ["reweight", str(run), "--nominal", "std*1.05", "--problem", str(file)],
+        ["reweight", str(run), "--set", "problem.std=1.05", "--problem", str(file)],
         ["replay", str(run), "--fault", "1", "--problem", str(file)],
         ["merge", str(run), str(tmp_path / "other")],
         ["compare", str(run), str(tmp_path / "other")],
