@@ -262,7 +262,8 @@ def problem(where: str = "step", std: float = 1.0):
             raise ArithmeticError("the solver does not converge")
         return x + a_E
 
-    return apeval.Problem(nominal=apeval.Normal(lambda x, a_A: 0.0 * x, std, dim=1), reset=reset, step=step,
+    nominal = apeval.Normal(lambda x, a_A: 0.0 * x, std, dim=1)
+    return apeval.Problem(nominal=nominal, reset=reset, step=step,
         failed=lambda x: x[:, 0] > 2.5, horizon=3, chunk=20)
 """
 
