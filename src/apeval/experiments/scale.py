@@ -21,8 +21,9 @@ from apeval.simulate.backends import find_backend
 from apeval.simulate.simulation import Budget, Simulation
 from apeval.simulate.source import Source
 
-_CASES = {0.1: (8, 1_600), 1.0: (8, 240), 10.0: (2, 24), 100.0: (1, 6)}
-"""Milliseconds per step → episodes of a block, and of a measurement."""
+_CASES = {0.1: (8, 10, 960), 1.0: (8, 10, 96), 10.0: (2, 10, 12), 100.0: (1, 2, 6)}
+"""Milliseconds per step → episodes of a block, decisions of an episode, and episodes of a
+measurement: about a second for one core."""
 _BARS = {("processes", 10.0): 1.7, ("ray", 10.0): 1.6, ("processes", 1.0): 1.5}
 """Throughput of two workers over that of serial."""
 _SHARE = 0.8
@@ -47,8 +48,8 @@ def scale(request: Request) -> Report:
 
 def compare(cost: float, backend: str, workers: int, request: Request) -> dict[str, Any]:
     """The frozen stage of so many workers beside that of serial."""
-    together, episodes = _CASES[cost]
-    problem = busy.problem(cost=cost, together=together)
+    together, decisions, episodes = _CASES[cost]
+    problem = busy.problem(cost=cost, decisions=decisions, together=together)
     key = make_key(request.first_seed)
     alone, many = Source(problem, key), Source(problem, key, find_backend(backend, workers))
     serial, spread = [], []
@@ -65,6 +66,8 @@ def compare(cost: float, backend: str, workers: int, request: Request) -> dict[s
         "milliseconds": cost,
         "backend": backend,
         "workers": workers,
+        "block": together,
+        "decisions": decisions,
         "serial": median(serial),
         "per_second": median(spread),
         "ratio": ratio,
@@ -95,15 +98,16 @@ def simulator_share(request: Request) -> dict[str, Any]:
 
 def _as_text(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| ms per step | backend | workers | serial, episodes/s | episodes/s | times serial "
-        "| efficiency | wanted |",
-        "|---|---|---|---|---|---|---|---|",
+        "| ms per step | decisions, episodes in a block | backend | workers | serial, episodes/s "
+        "| episodes/s | times serial | efficiency | wanted |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         wanted = "" if r["bar"] is None else f"≥ {r['bar']:g}"
         lines.append(
-            f"| {r['milliseconds']:g} | {r['backend']} | {r['workers']} | {r['serial']:,.2f} "
-            f"| {r['per_second']:,.2f} | {r['ratio']:.2f} | {r['efficiency']:.0%} | {wanted} |"
+            f"| {r['milliseconds']:g} | {r['decisions']} × {r['block']} | {r['backend']} "
+            f"| {r['workers']} | {r['serial']:,.2f} | {r['per_second']:,.2f} "
+            f"| {r['ratio']:.2f} | {r['efficiency']:.0%} | {wanted} |"
         )
     return "\n".join(lines)
 

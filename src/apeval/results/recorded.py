@@ -23,11 +23,17 @@ class Recorded:
         if any(a + n > b for (a, n), b in zip(self._spans, self._firsts[1:], strict=False)):
             raise ApevalError(f"{folder} is damaged: it holds episodes twice")
         self._open: tuple[int, Episodes] | None = None
+        self._read = 0
 
     @property
     def episodes(self) -> int:
         """How many there are."""
         return sum(n for _, n in self._spans)
+
+    @property
+    def unread(self) -> bool:
+        """Whether some have not been asked for."""
+        return bool(self._spans) and self._read < sum(self._spans[-1])
 
     def has(self, episode: int) -> bool:
         """Whether the episode was recorded."""
@@ -41,6 +47,7 @@ class Recorded:
         if self._open is None or self._open[0] != number:
             self._open = (number, journal.read_batch(self.folder, number))
         batch = self._open[1]
+        self._read = max(self._read, first + n)
         mine = (batch.ids >= first) & (batch.ids < first + n)
         if int(mine.sum()) != n:
             raise ApevalError(f"{self.folder} is damaged: episodes are missing in batch {number}")

@@ -66,11 +66,14 @@ class Recorder:
         self._course: int | None = None
         self._faults: list[dict[str, Any]] = []
         self._recorded: Recorded | None = None
+        self._untouched = False
         self._about: Mapping[str, Any] = {}
 
     @staticmethod
     def resuming(folder: str | Path) -> Recorder:
-        """Goes on with an interrupted run: what it simulated is used, up to a torn last file."""
+        """Goes on with an interrupted run: what it simulated is used, up to a torn last file. The
+        folder stays as it is until there is something new to write: a result that the run has so
+        far must not go because its continuation is refused."""
         recorder = Recorder(folder)
         recorder._go_on()
         return recorder
@@ -84,12 +87,7 @@ class Recorder:
         state = read_state(self.folder)
         batches, damage = usable(self._journal, state.course) if self._journal.is_dir() else (0, "")
         self.note = f"dropped: {damage}" if damage else None
-        with self._resumable():
-            if self._journal.is_dir():
-                journal.cut_after(self._journal, batches)
-            self._journal.mkdir(exist_ok=True)
-            write_unfinished(self.folder)
-        self.batches = batches
+        self.batches, self._untouched = batches, True
         self._recorded = Recorded(self._journal, batches)
         self._faults = [
             entry
@@ -97,12 +95,24 @@ class Recorder:
             if entry["outcome"] != "stopped" and self._recorded.has(entry["episode"])
         ]
 
+    def _take_over(self) -> None:
+        """Make the folder one of a run under way, before the first change to it."""
+        if not self._untouched:
+            return
+        self._untouched = False
+        with self._resumable():
+            write_unfinished(self.folder, self.batches)  # should this be all that is done
+            if self._journal.is_dir():
+                journal.cut_after(self._journal, self.batches)
+            self._journal.mkdir(exist_ok=True)
+            write_json(self.folder / INPUTS, self._about)
+            write_unfinished(self.folder)
+
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Write what was asked; of an earlier run nothing is left."""
         if self._recorded is not None:
             before = read_inputs(self.folder).about
             self._about = {**before, "inputs": dict(inputs)}
-            write_json(self.folder / INPUTS, self._about)
             return
         if self.careful:
             refuse_unfinished(self.folder, inputs)
@@ -127,6 +137,7 @@ class Recorder:
 
     def batch(self, episodes: Episodes, position: int) -> None:
         """Append a batch."""
+        self._take_over()
         with self._resumable():
             journal.write_batch(self._journal, self.batches, episodes, position)
         self.batches += 1
@@ -134,17 +145,24 @@ class Recorder:
     def fault(self, entry: dict[str, Any]) -> None:
         """Keep a fault."""
         self._faults.append(entry)
+        self._take_over()
         with self._resumable():
             write_faults(self.folder, self._faults)
 
     def detour(self) -> None:
-        """Batches from here on are no part of the run's own course."""
+        """Batches from here on are no part of the run's own course. A method that learns by itself
+        and is stopped before it comes to what was recorded leaves the folder as it was: its
+        episodes would have the numbers of others."""
+        if self._recorded is not None and self._recorded.unread:
+            raise KeyboardInterrupt
+        self._take_over()
         self._course = self.batches
         with self._resumable():
             write_unfinished(self.folder, self._course)
 
     def finish(self, outcome: Outcome) -> None:
         """Write everything else; the manifest comes last."""
+        self._take_over()
         result = outcome.result
         with self._resumable():
             save(result, self.folder)

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from apeval.errors import unknown
@@ -43,5 +43,7 @@ def interrupts(mode: str) -> Iterator[Stop]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"\n{text}\n")
-    sys.stderr.flush()
+    # the signal may have come in the middle of another line, which Python does not take up again
+    with suppress(RuntimeError, OSError, ValueError):
+        sys.stderr.write(f"\n{text}\n")
+        sys.stderr.flush()

@@ -63,8 +63,11 @@ class Mender:
         attempts = 1
         # a block that hangs would hang again for as long: its episodes alone tell sooner
         alone_first = trouble.what == LATE
-        for _ in range(_ROUNDS):
-            for _ in range(0 if alone_first else self.policy.retries):
+        for turn in range(_ROUNDS):
+            # episodes that all come back alone do not replace the block: their last digits, and
+            # what each may take of the budget, are those of a block
+            again = max(self.policy.retries, int(turn > 0))
+            for _ in range(0 if alone_first else again):
                 self._refuse(trouble)
                 answer = crew.result(crew.submit(task))
                 attempts += 1

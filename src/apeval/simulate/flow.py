@@ -50,10 +50,14 @@ class Flow:
         self.simulation.source.flush()
 
     def _size(self, until: int | None) -> int:
-        """Episodes of the block that may start now; 0 where it has to wait, or none is left."""
+        """Episodes of the block that may start now; 0 where it has to wait, none is left, or
+        somebody asked to stop: but not before the first."""
+        n, source = self._possible(until), self.simulation.source
+        first = self.simulation.episodes + source.under_way
+        return 0 if n > 0 and self._ordered and source.ends(first, n) else n
+
+    def _possible(self, until: int | None) -> int:
         it = self.simulation
-        if it.source.stop.asked and self._ordered:
-            return 0
         wanted = it.problem.chunk
         if until is not None:
             wanted = min(wanted, until - self._ordered)

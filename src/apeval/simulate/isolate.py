@@ -14,7 +14,7 @@ from apeval.simulate.task import DIED, LATE, Task, Trouble, attempt
 from apeval.simulate.witness import Guilty, Witness
 from apeval.simulate.workers.parcel import pack, pack_proposal
 from apeval.simulate.workers.pool import ANSWER, BUILDING, GONE, HELLO, READY, UNFIT, Event
-from apeval.simulate.workers.process import ProcessWorker
+from apeval.simulate.workers.process import ProcessWorker, listen
 
 
 class Cell(Protocol):
@@ -77,7 +77,9 @@ class Apart:
     def _hire(self) -> ProcessWorker:
         worker = ProcessWorker()
         while True:
-            event = worker.hear()
+            event = _next(worker, None)
+            if event is None:
+                continue
             if event.kind == HELLO:
                 worker.teach(self._parcel)
             elif event.kind == READY:
@@ -89,6 +91,5 @@ class Apart:
 
 def _next(worker: ProcessWorker, ends: float | None) -> Event | None:
     """The next message; None where it does not come in time."""
-    if ends is not None and not worker.pipe.poll(max(0.0, ends - time.monotonic())):
-        return None
-    return worker.hear()
+    heard = listen([worker], None if ends is None else max(0.0, ends - time.monotonic()))
+    return heard[0][1] if heard else None

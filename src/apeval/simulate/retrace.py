@@ -28,7 +28,9 @@ class Retraced:
 
 
 def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
-    """Play the recorded a_0 and a_E, and compare states, actions and outcomes with the record."""
+    """Play the recorded a_0 and a_E, and compare states, actions and outcomes with the record. The
+    last decision of an unresolved episode is not played: f_E may not come back from it."""
+    it = it.take(~(it.unresolved & (it.length == int(it.law_0 is not None))))  # nor from a reset
     draws = Draws(key, it.ids)
     x = problem.reset(draws) if problem.initial is None else problem.reset(draws, it.a_0)
     law_0 = None if problem.initial is None else problem.initial.given(None, None)
@@ -47,7 +49,13 @@ def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
         rows.append(row)
         if not (_same(now.s, it.s[row]) and _same(now.a_A, it.a_A[row])):
             return Retraced(it.law, law_0, f"states or agent actions at decision {t + 1}")
-        x = problem.step(x, now.a_A, it.a_E[row], draws)
+        goes_on = ~(it.unresolved[alive] & (decisions[alive] == t + 1))
+        if not goes_on.any():
+            break
+        if not goes_on.all():
+            x, alive, row = x[goes_on], alive[goes_on], row[goes_on]
+            draws = tape.at(t, alive)
+        x = problem.step(x, now.a_A[goes_on], it.a_E[row], draws)
         ended = judge(problem, x, alive, t, outcomes)
         last = decisions[alive] == t + 1
         if not np.array_equal((ended == last) | cut[alive], np.ones(len(alive), bool)):

@@ -115,8 +115,7 @@ class Simulation:
         total = self.steps_left
         if total is not None and n * self.most_decisions <= total:
             total = None  # it cannot be reached
-        first = self.episodes if self.whole is None else self.whole.episodes
-        tasks = cut(proposal, first, position, n, self.problem.chunk, total)
+        tasks = cut(proposal, self._next_id, position, n, self.problem.chunk, total)
         blocks = []
         for block in self.source.stream(tasks):
             self.book(block, proposal)
@@ -129,8 +128,12 @@ class Simulation:
 
     def pause(self) -> None:
         """Where a learner that simulates by itself can be stopped."""
-        if self.source.stop.asked:
+        if self.source.ends(self._next_id, 1):
             raise StoppedError
+
+    @property
+    def _next_id(self) -> int:
+        return self.episodes if self.whole is None else self.whole.episodes
 
     def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:
         """Book what was simulated."""

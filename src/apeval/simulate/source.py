@@ -89,9 +89,14 @@ class Source:
         """Whether more orders would only wait."""
         return len(self._orders) >= (1 if self._crew is None else self._crew.capacity)
 
+    def ends(self, first: int, n: int) -> bool:
+        """Whether somebody asked to stop, and episodes `first` … would have to be simulated: what
+        the journal has costs nothing, and belongs to the result."""
+        return self.stop.asked and self._recorded(first, n) is None
+
     def order(self, task: Task) -> None:
         """Have a block simulated, unless the journal has it."""
-        recorded = None if self.journal is None else self.journal.recorded(task.first, task.n)
+        recorded = self._recorded(task.first, task.n)
         ticket = None if recorded is not None else self._hired().submit(task)
         self._orders.append(_Order(task, ticket, recorded))
 
@@ -100,6 +105,7 @@ class Source:
         order = self._orders.popleft()
         self.collected += order.task.n
         if order.recorded is not None:
+            self._mender.seen(order.recorded)
             return _checked(order.task, order.recorded)
         crew = self._hired()
         answer = crew.result(order.ticket or 0)
@@ -112,11 +118,11 @@ class Source:
 
     def stream(self, tasks: Iterable[Task]) -> Iterator[Episodes]:
         """The blocks in order; where somebody asks to stop before all are under way, those that
-        are get kept and the rest is left (`StoppedError`)."""
+        are get kept and the rest is left (`StoppedError`), but for what the journal has."""
         waiting = deque(tasks)
         try:
             while waiting or self._orders:
-                while waiting and not self.full and not self.stop.asked:
+                while waiting and not self.full and not self.ends(waiting[0].first, waiting[0].n):
                     self.order(waiting.popleft())
                 if waiting and not self._orders:
                     raise StoppedError
@@ -140,6 +146,9 @@ class Source:
         if self._crew is not None:
             self._crew.close()
         self._crew = None
+
+    def _recorded(self, first: int, n: int) -> Episodes | None:
+        return None if self.journal is None else self.journal.recorded(first, n)
 
     def _hired(self) -> Crew:
         if self._crew is None:

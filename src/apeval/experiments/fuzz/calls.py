@@ -11,12 +11,15 @@ import contextlib
 import importlib
 import io
 import json
+import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from unicodedata import bidirectional, category
 
@@ -27,6 +30,7 @@ _PROGRAM = "apeval.cli.main"
 """The program under test stands above this folder, and is addressed by its name as users do."""
 _ANSWERS = (0, 1)
 _REFUSED = 2
+_STOPPED = 130
 _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(importlib.import_module("apeval").__file__ or "").parent)
 
@@ -43,8 +47,11 @@ class Calls:
     refused: int = 0
     answered: int = 0
 
-    def command(self, *arguments: str, writes: Sequence[Path] = ()) -> None:
-        """The command line, in this process."""
+    def command(
+        self, *arguments: str, writes: Sequence[Path] = (), stop: float | None = None
+    ) -> None:
+        """The command line, in this process; with `stop`, Ctrl-C is pressed after so many seconds
+        and again every second."""
         what = "apeval " + " ".join(arguments)
         out, err = _stream("strict"), _stream("backslashreplace")
         code: Any = None
@@ -53,16 +60,22 @@ class Calls:
             nonlocal code
             main = importlib.import_module(_PROGRAM).main
             sys.argv = ["apeval", *arguments]
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+                _stopped_after(stop),
+            ):
                 try:
                     main()
-                except SystemExit as stop:
-                    code = stop.code
+                except SystemExit as ended:
+                    code = ended.code
 
         if not self._watched(what, run, writes):
             return
         said, complained = _text(out), _text(err)
-        if code in _ANSWERS:
+        if stop is not None and code == _STOPPED:
+            self.answered += 1
+        elif code in _ANSWERS:
             self.answered += 1
             if "--json" in arguments and not _is_json(said):
                 self._find(what, "no JSON", said[:200])
@@ -141,6 +154,24 @@ class Calls:
         """Without where the sandbox is, which is nobody's business and never the same."""
         text = text.replace(str(self.sandbox), "SANDBOX")
         return text.replace(str(self.sandbox.parent), "FOLDER")
+
+
+@contextlib.contextmanager
+def _stopped_after(seconds: float | None) -> Iterator[None]:
+    if seconds is None:
+        yield
+        return
+
+    def press(number: int, frame: FrameType | None) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGALRM, press)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _stream(errors: str) -> io.TextIOWrapper:

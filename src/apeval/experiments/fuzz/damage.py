@@ -14,7 +14,7 @@ from random import Random
 from apeval.experiments.fuzz.tables import disturb_parquet, disturb_tensors, payload
 from apeval.experiments.fuzz.values import TEXTS, disturb
 from apeval.experiments.fuzz.watch import is_plain
-from apeval.results.manifest import HASHED, MANIFEST
+from apeval.results.manifest import HASHED, MANIFEST, OPTIONAL
 
 Damage = Callable[[Random, Path], None]
 _DEEP = "[" * 100_000
@@ -32,12 +32,12 @@ def damage(rng: Random, folder: Path) -> None:
 
 def seal(folder: Path) -> None:
     """Write the hashes of the files as they are into the manifest."""
-    if not is_plain(folder / MANIFEST):
+    if not _can_be_read(folder / MANIFEST):
         return
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        there = [n for n in HASHED if is_plain(folder / n)]
-        hashes = {n: _hash(folder / n) for n in there if (folder / n).stat().st_size < _SWOLLEN}
+        there = [n for n in (*HASHED, *OPTIONAL) if _can_be_read(folder / n)]
+        hashes = {n: _hash(folder / n) for n in there}
         manifest["sha256"] = {**manifest["sha256"], **hashes}
         (folder / MANIFEST).write_text(json.dumps(manifest), "utf-8")
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -49,7 +49,11 @@ def _hash(path: Path) -> str:
 
 
 def _files(folder: Path, ending: str = "") -> list[Path]:
-    return sorted(p for p in folder.rglob(f"*{ending}") if is_plain(p))
+    return sorted(p for p in folder.rglob(f"*{ending}") if _can_be_read(p))
+
+
+def _can_be_read(path: Path) -> bool:
+    return is_plain(path) and path.stat().st_size < _SWOLLEN
 
 
 def _some(rng: Random, folder: Path, ending: str = "") -> Path | None:
@@ -176,7 +180,7 @@ def pickle(rng: Random, folder: Path) -> None:
 
 def point_elsewhere(rng: Random, folder: Path) -> None:
     """Names and addresses in the files that lead out of the folder, or to code."""
-    path = folder / rng.choice(("result.json", "provenance.json", "extended.json"))
+    path = folder / rng.choice(("result.json", "provenance.json", "extended.json", "run.json"))
     try:
         data = json.loads(path.read_text("utf-8")) if path.exists() else {}
         data = data if isinstance(data, dict) else {}
@@ -186,10 +190,11 @@ def point_elsewhere(rng: Random, folder: Path) -> None:
         f"open({str(folder.parent / 'outside' / 'hit')!r}, 'w').close()\n", "utf-8"
     )
     names = (*TEXTS, f"{folder}/problem.py:problem", f"{folder}/problem.py", "run/problem.py:x")
-    for key in ("problem", "view", "method", "command", "name", "earlier"):
+    where = [data, data["inputs"]] if isinstance(data.get("inputs"), dict) else [data]
+    for key in ("problem", "view", "method", "command", "name", "earlier", "extends"):
         if rng.random() < 0.4:
             value = rng.choice(names)
-            data[key] = [value] if key == "earlier" else value
+            rng.choice(where)[key] = [value] if key in ("earlier", "extends") else value
     if is_plain(path) or not path.exists():
         path.write_text(json.dumps(data), "utf-8")
 

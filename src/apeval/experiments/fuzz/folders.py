@@ -1,8 +1,11 @@
-"""Run folders that were damaged, and everything that reads one."""
+"""Run folders that were damaged, and everything that reads one or goes on with it."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +19,7 @@ from apeval.results.folder import Run, load
 from apeval.results.recorder import Recorder
 from apeval.results.replaying import replay_failure
 from apeval.run.evaluate import evaluate
+from apeval.simulate.episodes import Episodes
 
 LIBRARIES = ("matplotlib.font_manager", "pyarrow.parquet", "torch", "zuko")
 
@@ -34,6 +38,7 @@ class Original:
     settings: dict[str, Any] = field(default_factory=dict)
     own: bool = False
     """Whether the problem is a file, which has to be named to be built again."""
+    on_fault: str = "stop"
 
     def address(self, prepared: Path) -> str:
         """What to call the problem."""
@@ -44,7 +49,8 @@ class Original:
         budget = [w for unit, size in self.budget.items() for w in (f"--{unit}", str(size))]
         values = {**self.settings, **{f"problem.{k}": v for k, v in self.parameters.items()}}
         settings = [w for k, v in values.items() for w in ("--set", f"{k}={v}")]
-        return ["run", self.address(prepared), "--method", self.method, *budget, *settings]
+        faults = ["--on-fault", self.on_fault]
+        return ["run", self.address(prepared), "--method", self.method, *budget, *settings, *faults]
 
 
 ORIGINALS = (
@@ -62,7 +68,15 @@ ORIGINALS = (
     Original("grid", "minigrid-s1", {}, "ape-tabular", {"steps": 1_500}, "probabilities[0]*0.99"),
     Original("road", "int-v1", {}, "ape", {"steps": 300}, "std*1.05"),
     Original("pole", "pendulum", {}, "ape", {"episodes": 60}, "std*1.05"),
-)
+    Original(
+        "brittle", "own.py:brittle", {}, "mc", {"episodes": 90}, "std*1.1", own=True,
+        on_fault="unresolved",
+    ),
+)  # fmt: skip
+STATES = ("finished", "finished", "unfinished", "stopped")
+"""In which the run that is damaged was left: killed on its way, or stopped with a smaller
+result."""
+_PATIENCE = 2.0  # seconds that a resumed run may take until it is stopped: any budget may be asked
 
 _OWN = """
 import apeval
@@ -78,31 +92,68 @@ def problem(top: float = 2.0) -> apeval.Problem:
         margin=lambda x: top - x[:, 0],
         horizon=5,
     )
+
+def brittle() -> apeval.Problem:
+    def step(x, a_A, a_E, draws):
+        if (a_E > 2.0).any():
+            raise ArithmeticError("the solver does not converge")
+        return x + a_E
+
+    return apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: 0.0 * draws.normal(1),
+        step=step,
+        failed=lambda x: x[:, 0] > 1.5,
+        horizon=3,
+        chunk=30,
+    )
 """
 
 
+class _Killed(Recorder):
+    """Ends after its first batch, as by Ctrl-C twice."""
+
+    def batch(self, episodes: Episodes, position: int) -> None:
+        super().batch(episodes, position)
+        raise KeyboardInterrupt
+
+
+class _Stopped(Recorder):
+    """Is asked to come to an end after its first batch, as by Ctrl-C."""
+
+    def batch(self, episodes: Episodes, position: int) -> None:
+        super().batch(episodes, position)
+        if self.batches == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 def prepare(folder: Path) -> None:
-    """The undamaged runs, each with two seeds."""
+    """The undamaged runs: of every one the three states, and one with another seed."""
     (folder / "own.py").write_text(_OWN, "utf-8")
+    recorders = {"finished": Recorder, "unfinished": _Killed, "stopped": _Stopped}
     for it in ORIGINALS:
         problem = make(it.address(folder), **it.parameters)
-        for seed in (0, 1):
-            evaluate(
-                problem,
-                it.method,
-                **it.budget,  # type: ignore[arg-type]
-                seed=seed,
-                settings=it.settings,
-                recorder=Recorder(folder / it.name / f"run{seed}"),
-            )
+        for name in (*recorders, "other"):
+            with contextlib.suppress(KeyboardInterrupt):
+                evaluate(
+                    problem,
+                    it.method,
+                    **it.budget,  # type: ignore[arg-type]
+                    seed=int(name == "other"),
+                    settings=it.settings,
+                    recorder=recorders.get(name, Recorder)(folder / it.name / name),
+                    on_fault=it.on_fault,
+                    on_interrupt="finish",
+                )
 
 
 def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
     """Damage a run, then read it in every way that there is (most ways, drawn anew each time)."""
     it = rng.choice(ORIGINALS)
     run, other, out = (calls.sandbox / name for name in ("run", "other", "out"))
-    shutil.copytree(prepared / it.name / "run0", run)
-    shutil.copytree(prepared / it.name / "run1", other)
+    state = rng.choice(STATES)
+    shutil.copytree(prepared / it.name / state, run)
+    shutil.copytree(prepared / it.name / "other", other)
     (calls.sandbox / "outside").mkdir()
     out.mkdir()
     damage(rng, run)
@@ -111,6 +162,10 @@ def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
     commands = _commands(it, it.arguments(prepared), run, other, out, rng, own)
     for arguments, writes in rng.sample(commands, 4):
         calls.command(*arguments, writes=writes)
+    if state != "finished" or rng.random() < 0.3:
+        how = rng.choice(([], ["--allow-changes"], ["--on-fault", "unresolved"]))
+        arguments = ["resume", str(run), *how, *(w for a in own for w in ("--problem", a))]
+        calls.command(*arguments, *rng.choice(([], ["--json"])), writes=[run], stop=_PATIENCE)
 
 
 def _read_all(calls: Calls, folder: Path, *own: str) -> None:
@@ -148,8 +203,7 @@ def _commands(
     rng: Random,
     own: list[str],
 ) -> list[Command]:
-    """Every command that takes a run folder, with what it may write. A new one, such as one that
-    goes on with an unfinished run, is added here."""
+    """Every command that reads a run folder, with what it may write; a new one is added here."""
     json = rng.choice(([], ["--json"]))
     code = [word for address in own for word in ("--problem", address)]
     page, film, merged, tables, more = (
@@ -163,6 +217,7 @@ def _commands(
         (["report", *pair, "--out", str(page), *code], [page]),
         (["replay", str(run), *json, *code], []),
         (["replay", str(run), "--mode", "1", *json, *code], []),
+        (["replay", str(run), "--fault", "1", *json, *code], []),
         (["replay", str(run), "--failure", "2", "--out", str(film), *code], [film]),
         (["reweight", str(run), "--nominal", it.change, *json, *code], []),
         (["reweight", str(run), "--nominal", "std*1.2", "--confidence", "0.9", *code], []),

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from apeval.simulate.workers.process import PROGRAM as WORKER
+
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = ("os.mkdir", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate")
 _STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen")
@@ -75,7 +77,7 @@ class Auditor:
             self._tell(event, arguments[0])
         elif event == "os.rename":
             self._tell(event, arguments[1])
-        elif event in _STARTS:
+        elif event in _STARTS and not _is_worker(arguments):
             self.heard.append(f"started a program: {arguments[:2]!r:.120}")
 
     def _tell(self, what: str, path: Any) -> None:
@@ -84,6 +86,13 @@ class Auditor:
         text = os.path.abspath(os.fsdecode(path))
         if not _below(text, self._free) and _COMPILED not in text:
             self.heard.append(f"{what} {text}")
+
+
+def _is_worker(arguments: tuple[Any, ...]) -> bool:
+    """apeval's own: a fault is replayed in a process that may die of it."""
+    program, words = arguments[:2]
+    own = isinstance(words, list) and len(words) > 2 and str(words[2]) == WORKER
+    return bool(own and program == sys.executable)
 
 
 def is_plain(path: Path) -> bool:

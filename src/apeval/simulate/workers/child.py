@@ -44,6 +44,8 @@ def _leave_with(parent: int) -> None:
     """A killed run cannot close the pipe of a worker that does not listen."""
     while os.getppid() == parent:
         time.sleep(_WATCH)
+    if os.getpgrp() == os.getpid():  # what the simulator has started goes as well
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 

@@ -81,7 +81,13 @@ class Pool:
         self._tickets = 0
         self._lost = 0  # in a row, before they were ready
         self._packed: tuple[Mixture, bytes] | None = None
-        self._posts = [_Post(start()) for _ in range(size)]
+        self._posts: list[_Post] = []
+        try:
+            for _ in range(size):
+                self._posts.append(_Post(start()))
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, task: Task) -> int:
         self._tickets += 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
@@ -19,10 +21,11 @@ from apeval.simulate.workers.parcel import one_thread_inherited
 from apeval.simulate.workers.pool import GONE, Event
 
 # not `multiprocessing.Process`: that would run a user's script again in every worker
-_PROGRAM = (
+PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from apeval.simulate.workers.child import serve; serve(int(sys.argv[2]))"
 )
+_LOOK = 1.0  # seconds between looks at whether silent workers are there
 _PATIENCE = 2.0  # seconds that a worker has to leave by itself
 
 
@@ -34,13 +37,18 @@ class ProcessWorker:
             raise ApevalError("worker processes need Linux or macOS: use --backend serial or ray")
         self.pipe, theirs = Pipe()
         path = [os.path.abspath(entry or os.getcwd()) for entry in sys.path]
-        with theirs, one_thread_inherited():
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, json.dumps(path), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        try:
+            with theirs, one_thread_inherited():
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM, json.dumps(path), str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,  # a group of its own, which can be ended as one
+                )
+        except OSError as error:
+            raise ApevalError(
+                f"a worker cannot be started ({error.strerror or error}): ask for fewer --workers"
+            ) from None
 
     def teach(self, parcel: bytes) -> None:
         """Send the problem."""
@@ -62,8 +70,12 @@ class ProcessWorker:
         try:
             kind, *rest = pickle.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
-            return Event(GONE, self._why())
+            return self.gone()
         return Event(kind, rest[0] if len(rest) == 1 else rest)
+
+    def gone(self) -> Event:
+        """It has ended."""
+        return Event(GONE, self._why())
 
     def _why(self) -> str:
         try:
@@ -78,9 +90,9 @@ class ProcessWorker:
         return f"the worker ended with exit code {code}"
 
     def kill(self) -> None:
-        """At once."""
+        """At once, with all that its simulator has started."""
         with contextlib.suppress(OSError):
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.pipe.close()
         self.process.wait()
 
@@ -94,7 +106,16 @@ class ProcessWorker:
 
 
 def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, Event]]:
-    """What worker processes have to say."""
+    """What worker processes have to say. A pipe does not tell that its worker has died where a
+    process that its simulator started holds it open."""
     pipes: dict[Any, ProcessWorker] = {worker.pipe: worker for worker in workers}
-    heard: list[Any] = wait(list(pipes), timeout)
-    return [(pipes[pipe], pipes[pipe].hear()) for pipe in heard if isinstance(pipe, Connection)]
+    ends = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        pause = min(_LOOK, max(0.0, ends - time.monotonic()))
+        if heard := wait(list(pipes), pause):
+            return [(pipes[it], pipes[it].hear()) for it in heard if isinstance(it, Connection)]
+        gone = [worker for worker in workers if worker.process.poll() is not None]
+        if gone and not wait([worker.pipe for worker in gone], 0.0):  # nor a last word
+            return [(worker, worker.gone()) for worker in gone]
+        if time.monotonic() >= ends:
+            return []
