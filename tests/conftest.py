@@ -6,8 +6,12 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 from apeval.cli.main import main
+
+settings.register_profile("fixed", derandomize=True)  # a test fails today as it did yesterday
+settings.load_profile("fixed")
 
 
 @pytest.fixture

@@ -82,10 +82,16 @@ def _upper_of_mass(parts: FloatArray, confidence: float) -> float:
 
     >>> round(_upper_of_mass(np.full(5, 0.1), 0.95), 3)
     1.167
+    >>> float(f"{_upper_of_mass(np.full(5, 1e-300), 0.95):.3e}")
+    1.167e-299
     """
-    total, squares, most = float(parts.sum()), float(parts @ parts), float(parts.max())
-    scale = (squares + most**2) / (total + most)
-    return scale * float(gammaincinv((total + most) / scale, 0.5 + confidence / 2.0))
+    most = float(parts.max())
+    if most == 0.0:
+        return 0.0
+    relative = parts / most  # squares of the parts themselves might be too small for a number
+    total = float(relative.sum()) + 1.0
+    scale = (float(relative @ relative) + 1.0) / total
+    return most * scale * float(gammaincinv(total / scale, 0.5 + confidence / 2.0))
 
 
 def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
