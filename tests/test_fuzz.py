@@ -25,7 +25,7 @@ PATIENCE = 60.0  # seconds: a hang is not a slow machine
 
 
 @pytest.mark.parametrize(
-    ("family", "inputs"), [("folders", 35), ("configurations", 90), ("problems", 75)]
+    ("family", "inputs"), [("folders", 25), ("configurations", 90), ("problems", 75)]
 )
 def test_no_input_is_answered_by_a_traceback(family: str, inputs: int) -> None:
     outcomes = list(guard.run_inputs(family, range(inputs), PATIENCE))
