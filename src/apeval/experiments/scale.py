@@ -21,9 +21,9 @@ from apeval.simulate.backends import find_backend
 from apeval.simulate.simulation import Budget, Simulation
 from apeval.simulate.source import Source
 
-_CASES = {0.1: (8, 10, 960), 1.0: (8, 10, 96), 10.0: (2, 10, 12), 100.0: (1, 2, 6)}
+_CASES = {0.1: (8, 10, 640), 1.0: (8, 10, 64), 10.0: (2, 10, 8), 100.0: (1, 2, 4)}
 """Milliseconds per step → episodes of a block, decisions of an episode, and episodes of a
-measurement: about a second for one core."""
+measurement: somewhat less than a second of one core."""
 _BARS = {("processes", 10.0): 1.7, ("ray", 10.0): 1.6, ("processes", 1.0): 1.5}
 """Throughput of two workers over that of serial."""
 _SHARE = 0.8
