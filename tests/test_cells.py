@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,3 +64,40 @@ def test_outcomes_of_other_code_are_not_believed(
 
     cells.run_cells("squares", counted, CELLS, request, workers=1)
     assert calls == [0, 1, 2, 3, 4]
+
+
+LONELY = """
+import os, pathlib, sys, time
+from apeval.experiments.cells import run_cells
+from apeval.experiments.registry import Request
+
+def work(cell):
+    pathlib.Path(cell["note"]).write_text(str(os.getpid()))
+    time.sleep(120.0)
+    return {}
+
+if __name__ == "__main__":
+    run_cells("lonely", work, [{"note": note} for note in sys.argv[1:]], Request(1), workers=2)
+"""
+
+
+def test_workers_of_a_killed_experiment_leave(tmp_path: Path) -> None:
+    script = tmp_path / "lonely.py"
+    script.write_text(LONELY)
+    notes = [tmp_path / name for name in ("a", "b")]
+    process = subprocess.Popen([sys.executable, str(script), *map(str, notes)])
+    while not all(note.exists() and note.read_text() for note in notes):
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    workers = {note.read_text() for note in notes}
+    ends = time.monotonic() + 60.0  # they would sleep for longer
+    while left := workers & _running():
+        assert time.monotonic() < ends, left
+        time.sleep(0.2)
+
+
+def _running() -> set[str]:
+    said = subprocess.run(["ps", "-e", "-o", "pid=,stat="], capture_output=True, text=True)
+    return {line.split()[0] for line in said.stdout.splitlines() if "Z" not in line.split()[1]}

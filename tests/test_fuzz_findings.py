@@ -176,7 +176,7 @@ def test_an_error_is_short_enough_to_read(command: Command) -> None:
         ({"margin": lambda x: x[:, 0] + 1j}, "`margin` returned complex128"),
         ({"views": {"a": lambda x: x[0]}}, "view 'a'"),
     ],
-    ids=str,
+    ids=lambda it: it if isinstance(it, str) else "-".join(it),
 )
 def test_evaluate_names_the_function_that_returned_nonsense(wrong: Any, says: str) -> None:
     with pytest.raises(ProblemError, match=says):

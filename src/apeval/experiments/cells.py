@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.experiments.registry import Request
+from apeval.simulate.workers.orphans import leave_with_parent
 
 Cell = Mapping[str, Any]
 """What one run is: a problem, a method, a budget, a seed, …; anything that JSON can hold."""
@@ -60,7 +61,7 @@ def _outcomes(
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # inherited: the workers share the cores
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, context, leave_with_parent) as pool:
         running: dict[Future[dict[str, Any]], Cell] = {pool.submit(work, c): c for c in cells}
         try:
             for future in as_completed(running):

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-import time
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,32 +19,21 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Mixture, Situation
 from apeval.simulate.task import Task, attempt
+from apeval.simulate.workers.orphans import leave_with_parent
 from apeval.simulate.workers.parcel import limit_torch, unpack
-
-_WATCH = 1.0  # seconds between looks at whether the run is still there
 
 
 def serve(descriptor: int) -> None:
     """Work until the run closes the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the run, which tells us
     os.dup2(2, 1)  # what a simulator prints must not stand between the run's results
-    parent = os.getppid()
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    leave_with_parent()  # a killed run cannot close the pipe of a worker that does not listen
     with Connection(descriptor) as pipe:
         try:
             _say(pipe, "hello")
             _Served(pipe).until_closed()
         except (EOFError, OSError):
             return
-
-
-def _leave_with(parent: int) -> None:
-    """A killed run cannot close the pipe of a worker that does not listen."""
-    while os.getppid() == parent:
-        time.sleep(_WATCH)
-    if os.getpgrp() == os.getpid():  # what the simulator has started goes as well
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
 
 
 def _say(pipe: Connection, *message: Any) -> None:
