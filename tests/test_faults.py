@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,11 @@ from apeval.estimate.interval import estimate
 from apeval.problem.draws import make_key
 from apeval.results.faults import read_faults
 from apeval.run.result import Result
+from apeval.simulate import isolate
+from apeval.simulate.adversary import Nominal, only
+from apeval.simulate.episodes import Episodes
 from apeval.simulate.faults import Policy
+from apeval.simulate.task import Task
 
 UNRELIABLE = Path(__file__).parent / "own" / "unreliable.py"
 WORKERS: dict[str, Any] = {"backend": "processes", "workers": 2}
@@ -236,3 +242,34 @@ def test_unresolved_episodes_widen_the_interval_by_little_more_than_their_mass()
         without.append(plain.interval[1] - plain.interval[0])
     assert covered >= 7
     assert np.mean(widths) <= np.mean(without) + 1.5 * 0.05
+
+
+def test_a_worker_that_somebody_kills_makes_no_episode_guilty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed at its start, then at work: the third one answers, with the same bits."""
+    started: list[isolate.ProcessWorker] = []
+
+    class Shot(isolate.ProcessWorker):
+        def __init__(self) -> None:
+            super().__init__()
+            started.append(self)
+            if len(started) == 1:
+                os.kill(self.process.pid, signal.SIGKILL)
+
+        def give(self, task: Task, alone: bool = False) -> None:
+            super().give(task, alone)
+            if len(started) == 2:
+                os.kill(self.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(isolate, "ProcessWorker", Shot)
+    problem, key = apeval.make("walk", top=5).blind(), make_key(3)
+    cell = isolate.Apart(problem, key, None)
+    task = Task(only(Nominal()), 7, 7, 1, None)
+    try:
+        found = cell.run(task)
+    finally:
+        cell.close()
+    assert len(started) == 3
+    assert isinstance(found, Episodes)
+    assert np.array_equal(found.s, task.simulate(problem, key).s)

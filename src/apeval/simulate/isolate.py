@@ -3,6 +3,7 @@ hang leaves known what led to it."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Protocol
 
@@ -15,6 +16,8 @@ from apeval.simulate.witness import Guilty, Witness
 from apeval.simulate.workers.parcel import pack, pack_proposal
 from apeval.simulate.workers.pool import ANSWER, BUILDING, GONE, HELLO, READY, UNFIT, Event
 from apeval.simulate.workers.process import ProcessWorker, listen
+
+_HIRED = 5  # workers that may be lost before they have built the problem
 
 
 class Cell(Protocol):
@@ -48,10 +51,17 @@ class Apart:
         self._worker: ProcessWorker | None = None
 
     def run(self, task: Task) -> Episodes | Guilty:
+        found = self._attempt(task)
+        if isinstance(found, Guilty) and found.trouble.what == DIED:
+            found = self._attempt(task)  # who was killed by somebody else is not guilty
+        return found
+
+    def _attempt(self, task: Task) -> Episodes | Guilty:
         worker = self._worker = self._worker or self._hire()
         witness = Witness()
-        worker.show(pack_proposal(task.proposal))
-        worker.give(task, alone=True)
+        with contextlib.suppress(OSError):  # a worker that is gone says so through its pipe
+            worker.show(pack_proposal(task.proposal))
+            worker.give(task, alone=True)
         ends = self._ends(BUILDING)  # the reset may build an environment
         while (event := _next(worker, ends)) is not None:
             if event.kind == GONE:
@@ -75,18 +85,28 @@ class Apart:
         self._worker = None
 
     def _hire(self) -> ProcessWorker:
-        worker = ProcessWorker()
+        """A worker that has built the problem; one that is lost before is replaced."""
+        why = ""
+        for _ in range(_HIRED):
+            worker = ProcessWorker()
+            event = self._taught(worker)
+            if event.kind == READY:
+                return worker
+            worker.kill()
+            why = str(event.content)
+            if event.kind == UNFIT:
+                break
+        raise ApevalError(f"a worker could not build the problem: {why}")
+
+    def _taught(self, worker: ProcessWorker) -> Event:
+        """How building the problem ended."""
         while True:
             event = _next(worker, None)
-            if event is None:
-                continue
-            if event.kind == HELLO:
-                worker.teach(self._parcel)
-            elif event.kind == READY:
-                return worker
-            elif event.kind in (UNFIT, GONE):
-                worker.kill()
-                raise ApevalError(f"a worker could not build the problem: {event.content}")
+            if event is not None and event.kind in (READY, UNFIT, GONE):
+                return event
+            if event is not None and event.kind == HELLO:
+                with contextlib.suppress(OSError):  # its pipe will tell
+                    worker.teach(self._parcel)
 
 
 def _next(worker: ProcessWorker, ends: float | None) -> Event | None:
