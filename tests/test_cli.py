@@ -28,7 +28,9 @@ def test_run_prints_one_json_object_and_stores_the_same(
     assert code == 0, err
     data = json.loads(out)
     assert data.keys() >= KEYS
-    assert data["final"].keys() == {"steps", "episodes", "failures", "failure_rate", "ess"}
+    assert data["final"].keys() == {
+        "steps", "episodes", "failures", "failure_rate", "ess", "given_up",
+    }  # fmt: skip
     assert data["steps"] <= 2000
     assert data["settings"]["learn_share"] == 0.4
     assert data["interval"][0] <= data["estimate"] <= data["interval"][1]
