@@ -14,7 +14,7 @@ from apeval.simulate.simulation import Budget
 ENOUGH_COUNTED = 10.0  # Monte Carlo's interval is exact at any count
 _HEAVY_TAIL = 0.7  # the usual limit of Pareto-smoothed importance sampling
 _HEAVY_SHARE = 0.2
-_UNEVEN_TAIL, _UNEVEN_SHARE = 0.4, 0.1  # reached by about one run in twenty of int-v1
+_UNEVEN_TAIL, _UNEVEN_SHARE = 0.4, 0.1  # see docs/accuracy.md for how many runs reach them
 _MISSED_SHARE = 0.1
 _DISAGREEMENT = 0.1
 _EXPLORED_ERRORS = 3.0
