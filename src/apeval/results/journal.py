@@ -23,8 +23,17 @@ from apeval.simulate.episodes import Episodes
 
 JOURNAL = "episodes"
 SCHEMA_VERSION = 2
-_PER_EPISODE = ("ids", "component", "length", "kind", "unresolved", "given_up", "margin",
-                "s_end", "a_0")
+_PER_EPISODE = (
+    "ids",
+    "component",
+    "length",
+    "kind",
+    "unresolved",
+    "given_up",
+    "margin",
+    "s_end",
+    "a_0",
+)
 _PER_DECISION = ("episode", "t", "s", "a_A", "a_E")
 _NAME = re.compile(r"(\d{6,9})\.(episodes|decisions)\.parquet")
 _YES_NO = ("unresolved", "given_up")

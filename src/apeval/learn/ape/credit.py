@@ -8,7 +8,7 @@ away: about `_HIDDEN`/ess² and `_GAINED`/ess where variances are large, and a f
 
 from __future__ import annotations
 
-_BELIEVED = 4.0  # effective failures from which batches count
+_BELIEVED = 2.0  # effective failures from which batches count
 _SURE = 10.0  # and from which small variances are taken at their word
 _HIDDEN, _GAINED, _DOUBT = 1_000.0, 75.0, 10.0
 

@@ -8,10 +8,11 @@ out, the others count as chance.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from apeval.problem.types import FloatArray
 
-_ROUNDS = 30
+_ROUNDS = 12
 _PRIOR = 1.0  # effects, real and none, that π is held to before any is seen
 
 
@@ -32,7 +33,7 @@ def believed(effect: FloatArray, variance: FloatArray) -> FloatArray:
         log_odds = np.log(pi / (1.0 - pi)) + 0.5 * (
             np.log(error / total) + square * (1.0 / error - 1.0 / total)
         )
-        real = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))
+        real = expit(log_odds)
         pi = (float(real.sum()) + _PRIOR) / (effect.size + 2.0 * _PRIOR)
         kept = tau / total
         second = kept * kept * square + kept * error
