@@ -68,8 +68,9 @@ def test_processes_give_the_bits_of_serial(method: str, name: str) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-def test_ray_gives_the_bits_of_serial() -> None:
-    asked: dict[str, Any] = {"method": "ape", "steps": 800, "seed": 5}  # has batches and blocks
+@pytest.mark.parametrize("method", ["ape", "mc"])
+def test_ray_gives_the_bits_of_serial(method: str) -> None:
+    asked: dict[str, Any] = {"method": method, "steps": 800, "seed": 5}
     serial = apeval.evaluate(problem_of("gauss"), **asked)
     spread = apeval.evaluate(problem_of("gauss"), **asked, backend="ray", workers=2)
     assert told(serial) == told(spread)
