@@ -114,7 +114,7 @@ def _spark(rates: list[float]) -> str:
     '▁▄█'
     """
     top = max(rates) or 1.0
-    return "".join(_BARS[int(7 * rate / top)] for rate in rates)
+    return "".join(_BARS[int(7 * (rate / top))] for rate in rates)
 
 
 def _with_batch(now: Progress, batch: tuple[int, int] | None) -> Progress:
