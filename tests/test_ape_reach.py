@@ -60,4 +60,5 @@ def test_nature_decides_at_the_intersection(seed: int) -> None:
     learner = learned(apeval.make("int-v1"), Budget(steps=6_000), seed)
     assert learner.reach.drawn >= 40
     assert learner.reach.failed >= 0.3 * learner.reach.drawn
-    assert learner.choice is not None and learner.choice.eta >= 0.85
+    assert learner.choice is not None
+    assert learner.choice.eta >= 0.85

@@ -23,7 +23,10 @@ from apeval.errors import ApevalError, ProblemError
 from apeval.experiments.fuzz.damage import seal
 from apeval.experiments.fuzz.tables import payload
 from apeval.learn.method import methods
+from apeval.problem.laws import CategoricalLaw
 from apeval.problem.truth import Computed
+from apeval.results.report.moments import Decisions
+from apeval.simulate.replay import replay
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -395,3 +398,48 @@ def test_a_folder_cannot_order_the_terminal_about(command: Command, run: Path, n
     code, out, _ = command("show", str(run), "--json")
     assert code == 0
     json.loads(out)
+
+
+def test_failures_of_a_kind_that_the_problem_lacks_are_not_resumed(tmp_path: Path) -> None:
+    class CutError(Exception):
+        pass
+
+    def cut(state: Any) -> None:
+        if state.episodes >= 200:
+            raise CutError
+
+    problem = apeval.make("one-step", beta=2.0)
+    folder = tmp_path / "cut"
+    with pytest.raises(CutError):
+        apeval.evaluate(
+            problem, episodes=400, block=64, recorder=apeval.Recorder(folder), listener=cut
+        )
+
+    def edit(table: Any, about: Any) -> tuple[Any, Any]:
+        k = table.column_names.index("kind")
+        kind = table.column("kind").to_numpy() * 7
+        return table.set_column(k, "kind", pa.array(kind)), about
+
+    for path in sorted((folder / "episodes").glob("*.episodes.parquet")):
+        rewrite(path, edit)
+    with pytest.raises(ApevalError, match="do not belong to this run"):
+        apeval.resume(folder, problem, allow_changes=True)
+
+
+def test_a_record_without_numbers_is_refused() -> None:
+    problem = apeval.make("one-step", beta=2.0)
+    record = {"key": [1, 2], "id": 3, "a_0": [], "a_E": [[{}]]}
+    with pytest.raises(ApevalError, match="its actions are no numbers"):
+        replay(problem, record)
+
+
+def test_numbers_beyond_a_double_are_averaged_in_silence() -> None:
+    groups = Decisions.of(np.zeros(2, np.int64))
+    mean, spread = groups.mean(np.array([[1e200], [-1e308]]), np.ones(2))
+    assert np.isfinite(mean).all()
+    assert not np.isfinite(spread).any()
+
+
+def test_a_chance_below_zero_has_no_logarithm_and_no_warning() -> None:
+    law = CategoricalLaw(np.array([[1.5, -0.5]]))
+    assert np.isnan(law.log_prob(np.array([[1]]))).all()

@@ -131,7 +131,7 @@ class CategoricalLaw(Law):
     def log_prob(self, a: Array) -> FloatArray:
         k = np.asarray(a).reshape(-1).astype(np.int64)
         p = np.broadcast_to(self.probabilities, (len(k), self.probabilities.shape[1]))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             log_p: FloatArray = np.log(p[np.arange(len(k)), k])
         return log_p
 

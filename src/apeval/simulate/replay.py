@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval.errors import ApevalError
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
@@ -67,7 +68,12 @@ def script(problem: Problem, it: Record) -> Script:
     """Nature that plays the recorded actions."""
     dtype = np.int64 if problem.nominal.discrete else np.float64
     initial = np.int64 if problem.initial is not None and problem.initial.discrete else np.float64
-    return Script(np.asarray(it.a_0, initial), np.asarray(it.a_E, dtype))
+    try:
+        return Script(np.asarray(it.a_0, initial), np.asarray(it.a_E, dtype))
+    except (TypeError, ValueError, OverflowError):
+        raise ApevalError(
+            f"the record of episode {it.id} is damaged: its actions are no numbers"
+        ) from None
 
 
 def replay(problem: Problem, it: Record | Mapping[str, Any]) -> Episodes:

@@ -106,7 +106,7 @@ class Source:
         self.collected += order.task.n
         if order.recorded is not None:
             self._mender.seen(order.recorded)
-            return _checked(order.task, order.recorded)
+            return _checked(order.task, order.recorded, len(self.problem.kinds))
         crew = self._hired()
         answer = crew.result(order.ticket or 0)
         if not isinstance(answer, Episodes):
@@ -170,10 +170,11 @@ class Source:
             self.journal.fault(entry)
 
 
-def _checked(task: Task, recorded: Episodes) -> Episodes:
+def _checked(task: Task, recorded: Episodes, kinds: int) -> Episodes:
     """Episodes of another run would go unnoticed into the estimate."""
     positions = task.position + np.arange(task.n)
-    if not np.array_equal(recorded.component, task.proposal.assign(positions)):
+    known = (recorded.kind >= 0) & (recorded.kind <= kinds)
+    if not known.all() or not np.array_equal(recorded.component, task.proposal.assign(positions)):
         raise ApevalError(
             f"the recorded episodes {task.first} … {task.first + task.n - 1} do not belong to this "
             "run: its code, a library or the machine has changed. Start over with --fresh"

@@ -53,11 +53,11 @@ class Decisions:
 
         def average(v: FloatArray) -> FloatArray:
             sums = np.stack([np.bincount(self.label, w * v[:, j], n) for j in range(d)], axis=1)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return np.asarray(sums / total)
+            return np.asarray(sums / total)
 
-        mean = average(values)
-        return mean, np.sqrt(average((values - mean[self.label]) ** 2))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            mean = average(values)
+            return mean, np.sqrt(average((values - mean[self.label]) ** 2))
 
     def nominal(self, law: Law, d: int) -> tuple[FloatArray, FloatArray]:
         """Mean and spread of the nominal over some of the situations of each group, (G, d)."""
