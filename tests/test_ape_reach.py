@@ -26,23 +26,23 @@ def watched(rate: float, furthest: float = 1.0) -> Reach:
 
 
 def test_the_first_proposals_go_all_the_way() -> None:
-    assert Reach().etas(1.0) == (1.0,)
-    assert Reach(0.85).etas(1.0) == (0.85,)
+    assert Reach().etas(1.0) == {1.0: 1.0}
+    assert Reach(0.85).etas(1.0) == {0.85: 1.0}
 
 
 def test_where_failures_become_the_rule_any_distance_may_be_chosen() -> None:
-    assert watched(0.5).etas(3.0) == (0.5, 0.7, 0.85, 1.0)
+    assert watched(0.5).etas(3.0) == dict.fromkeys((0.5, 0.7, 0.85, 1.0), 1.0)
 
 
 def test_where_failures_stay_rare_proposals_stay_half_way() -> None:
     reach = watched(0.1)
     assert (reach.drawn, reach.failed) == (100, 10)
-    assert reach.etas(3.0) == (0.5,)
-    assert reach.etas(20.0) == (0.5, 0.7)
+    assert reach.etas(3.0) == {0.5: 1.0}
+    assert reach.etas(20.0) == {0.5: 1.0, 0.7: 1.0, 0.85: 2.0, 1.0: 2.0}
 
 
 def test_no_proposal_is_held_back_for_good() -> None:
-    assert watched(0.0).etas(60.0) == (0.5, 0.7, 0.85, 1.0)
+    assert set(watched(0.0).etas(60.0).values()) == {1.0}
     assert max(watched(0.0, 0.85).etas(60.0)) == 0.85
 
 

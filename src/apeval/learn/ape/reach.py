@@ -18,6 +18,7 @@ _ETAS = (0.5, 0.7, 0.85, 1.0)
 _TELLS = 40  # episodes from whole fits that tell the rate of failures
 _RULE = 0.3  # the rate from which failures are the rule
 _FEW, _BELIEVED = 8.0, 50.0  # effective failures: too few to choose; enough to choose freely
+_HALF_WAY, _PROOF = 0.7, 2.0
 
 
 @dataclass
@@ -41,13 +42,14 @@ class Reach:
         self.drawn += int(far.sum())
         self.failed += int((far & failed).sum())
 
-    def etas(self, ess: float) -> tuple[float, ...]:
-        """The η to choose from, with so many effective failures."""
-        etas = tuple(eta for eta in _ETAS if eta <= self.furthest)
-        if ess >= _BELIEVED:
-            return etas
-        if self.drawn < _TELLS:
-            return etas[-1:]
-        if self.failed >= _RULE * self.drawn:
-            return etas
-        return etas[:1] if ess < _FEW else etas[:2]
+    def etas(self, ess: float) -> dict[float, float]:
+        """The η to choose from, with so many effective failures; and the factor by which each must
+        look better than those that need no proof."""
+        etas = [eta for eta in _ETAS if eta <= self.furthest]
+        if self.drawn < _TELLS and ess < _BELIEVED:
+            return {etas[-1]: 1.0}
+        if self.failed >= _RULE * self.drawn or ess >= _BELIEVED:
+            return dict.fromkeys(etas, 1.0)
+        if ess < _FEW:
+            return {etas[0]: 1.0}
+        return {eta: 1.0 if eta <= _HALF_WAY else _PROOF for eta in etas}

@@ -8,7 +8,7 @@ Monte Carlo. Where chance that nobody controls decides with nature, the best q l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,24 +59,25 @@ def choose(
     defensive: float,
     ladder: FloatArray,
     costs: Costs,
-    etas: Sequence[float],
+    etas: Mapping[float, float],
 ) -> Choice:
-    """The best of the grid for failures `rows` with weights that sum to v̂, over these η;
-    `in_first` says which half an episode belongs to, `ladder` holds the exploration's log q/p."""
+    """The best of the grid for failures `rows` with weights that sum to v̂, over these η, each with
+    the factor by which it must look better; `in_first` says which half an episode belongs to,
+    `ladder` holds the exploration's log q/p."""
     v = float(weight.sum())
     monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.nominal)
     best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
     explored = defensive * np.exp(ladder)
-    for eta in etas:
+    for eta, proof in etas.items():
         learned = _unseen(halves, eta, in_first, rows)
         for nominal in _NOMINAL:
             rest = 1.0 - nominal - defensive
             q = nominal + explored + rest * learned
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
             cost = (1.0 - rest) * costs.nominal + rest * costs.learned
-            if variance * cost < price:
+            if proof * variance * cost < price:
                 best = Choice(eta, nominal, variance, cost)
-                price = best.price
+                price = proof * best.price
     return best
 
 
