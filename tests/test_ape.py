@@ -18,6 +18,7 @@ from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.feedback import fit_feedback
 from apeval.learn.ape.ladder import Persistent, Wider, ladder
 from apeval.learn.ape.learner import ApeLearner
+from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.memory import tempered
 from apeval.learn.ape.mixture_fit import effective, fit_mixture
 from apeval.learn.ape.part import Player
@@ -311,3 +312,11 @@ def test_a_start_that_can_be_pushed_is_learned() -> None:
     result = evaluate(problem, "ape", episodes=2_000, seed=0)
     assert result.interval[0] < truth < result.interval[1]
     assert result.standard_error < 0.15 * result.estimate
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7])
+def test_log_sum_has_the_bits_of_scipy(columns: int) -> None:
+    a = 30.0 * rng(8).standard_normal((400, columns))
+    a[::7] = np.round(a[::7])  # equal ones
+    a[3], a[5, -1], a[6, 0] = -np.inf, -np.inf, np.inf
+    assert np.array_equal(log_sum(a), np.asarray(logsumexp(a, axis=1)))

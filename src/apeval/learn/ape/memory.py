@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import logsumexp
 
+from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.mixture_fit import Fit, effective
 from apeval.learn.ape.rows import Rows, join
 from apeval.problem.types import BoolArray, FloatArray, IntArray
@@ -100,7 +100,7 @@ class Memory:
 def _mix(columns: list[FloatArray], shares: list[float]) -> FloatArray:
     if len(columns) == 1:
         return np.asarray(columns[0] + np.log(shares[0]))
-    return np.asarray(logsumexp(np.stack(columns, axis=1) + np.log(shares), axis=1))
+    return log_sum(np.stack(columns, axis=1) + np.log(shares))
 
 
 def tempered(log_w: FloatArray, least: float) -> tuple[FloatArray, float]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
+from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.part import Part
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.patience import Patience
@@ -35,7 +35,7 @@ class Fit:
 
     def log_ratio(self, rows: Rows) -> FloatArray:
         """log q/p of the mixture, for episodes that were not given up."""
-        ratio = np.asarray(logsumexp(self.ratios(rows), axis=1))
+        ratio = log_sum(self.ratios(rows))
         return ratio if self.patience is None else ratio + self.patience.log_survival(rows)
 
     def ratios(self, rows: Rows) -> FloatArray:
@@ -136,7 +136,7 @@ def _maximise(
         shares = (w[:, None] * belongs).sum(axis=0)
         shares = np.maximum(shares / shares.sum(), 1e-12)
         columns = Fit(tuple(parts), shares).ratios(rows)
-        total = np.asarray(logsumexp(columns, axis=1))
+        total = log_sum(columns)
         belongs = np.exp(columns - total[:, None])
         likelihood = float((w * total).sum())
         if len(parts) == 1 or abs(likelihood - before) < 1e-3:

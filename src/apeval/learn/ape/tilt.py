@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
 
 from apeval.learn.ape.ladder import outcome_ratio
+from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.part import DiscretePart
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.regression import design
@@ -31,7 +31,7 @@ class Tilt(DiscretePart):
         score = np.einsum("nkf,nf->nk", self.theta[t], design(x))
         with np.errstate(divide="ignore"):
             log_q = np.log(p) + score
-        q: FloatArray = np.exp(log_q - np.asarray(logsumexp(log_q, axis=1))[:, None])
+        q: FloatArray = np.exp(log_q - log_sum(log_q)[:, None])
         return q
 
     def row_ratio(self, rows: Rows) -> FloatArray:
