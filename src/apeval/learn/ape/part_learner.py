@@ -29,8 +29,6 @@ class PartLearner:
 
     fit: FitPart
     finish: FinishPart = _as_it_is
-    furthest: float = 1.0
-    """η of the proposal that goes furthest; below 1 where the parts are too narrow as they are."""
 
 
 def find_part_learner(name: str, discrete: bool) -> PartLearner:

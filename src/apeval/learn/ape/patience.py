@@ -17,7 +17,7 @@ from apeval.learn.ape.regression import cosines, design
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
-LEAST = 0.05
+LEAST = 0.1
 """The smallest part that goes on: no weight grows by more than its inverse."""
 _FREQUENT = 0.2  # rate of failures from which there is too little to save
 _SURE = (0.01, 0.1, 0.3)  # part of the failures that may be less than sure to go on

@@ -8,7 +8,6 @@ Monte Carlo. Where chance that nobody controls decides with nature, the best q l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,9 @@ from apeval.learn.ape.mixture_fit import Fit
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import BoolArray, FloatArray
 
+_ETAS = (0.5, 0.7, 0.85, 1.0)
 _WORTH_LEARNING = 0.8  # of Monte Carlo's variance: less of a gain may be none
+_RARE = ((0.1, 0.7), (0.2, 0.85))  # rates of failures below which η ends earlier
 _NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 
 
@@ -51,6 +52,17 @@ class Costs:
     learned: float
 
 
+def furthest_eta(rate: float) -> float:
+    """How far from π_E,gt a proposal may go under which failures have this rate.
+
+    The best q is proportional to p·√P(failure | disturbances). Where failures become the rule, P is
+    1 there and q is their distribution; where they stay rare, chance decides, and the root takes
+    about half of the way back. Few failures cannot tell: those that a proposal that goes too far
+    misses are just the heavy ones.
+    """
+    return next((eta for below, eta in _RARE if rate < below), 1.0)
+
+
 def choose(
     halves: tuple[Fit, Fit],
     in_first: BoolArray,
@@ -59,25 +71,24 @@ def choose(
     defensive: float,
     ladder: FloatArray,
     costs: Costs,
-    etas: Mapping[float, float],
+    furthest: float,
 ) -> Choice:
-    """The best of the grid for failures `rows` with weights that sum to v̂, over these η, each with
-    the factor by which it must look better; `in_first` says which half an episode belongs to,
-    `ladder` holds the exploration's log q/p."""
+    """The best of the grid for failures `rows` with weights that sum to v̂, up to the furthest η;
+    `in_first` says which half an episode belongs to, `ladder` holds the exploration's log q/p."""
     v = float(weight.sum())
     monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.nominal)
     best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
     explored = defensive * np.exp(ladder)
-    for eta, proof in etas.items():
+    for eta in (eta for eta in _ETAS if eta <= furthest):
         learned = _unseen(halves, eta, in_first, rows)
         for nominal in _NOMINAL:
             rest = 1.0 - nominal - defensive
             q = nominal + explored + rest * learned
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
             cost = (1.0 - rest) * costs.nominal + rest * costs.learned
-            if proof * variance * cost < price:
+            if variance * cost < price:
                 best = Choice(eta, nominal, variance, cost)
-                price = proof * best.price
+                price = best.price
     return best
 
 

@@ -7,14 +7,11 @@ out, the others count as chance.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from scipy.special import expit
 
 from apeval.problem.types import FloatArray
 
-_ROUNDS = 12
+_ROUNDS = 30
 _PRIOR = 1.0  # effects, real and none, that π is held to before any is seen
 
 
@@ -29,17 +26,16 @@ def believed(effect: FloatArray, variance: FloatArray) -> FloatArray:
     """
     square, error = effect**2, np.broadcast_to(variance, effect.shape)
     pi, tau = 0.5, max(float(np.median(square)), float(square.mean()), 1e-12)
-    real, sharpness = np.full(effect.shape, 0.5), 1.0 / error
+    real = np.full(effect.shape, 0.5)
     for _ in range(_ROUNDS):
         total = tau + error
-        log_odds = math.log(pi / (1.0 - pi)) + 0.5 * (
-            np.log(error / total) + square * (sharpness - 1.0 / total)
+        log_odds = np.log(pi / (1.0 - pi)) + 0.5 * (
+            np.log(error / total) + square * (1.0 / error - 1.0 / total)
         )
-        real = expit(log_odds)
-        number = float(real.sum())
-        pi = (number + _PRIOR) / (effect.size + 2.0 * _PRIOR)
+        real = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))
+        pi = (float(real.sum()) + _PRIOR) / (effect.size + 2.0 * _PRIOR)
         kept = tau / total
         second = kept * kept * square + kept * error
-        tau = max(float((real * second).sum()) / max(number, 1e-12), 1e-12)
+        tau = max(float((real * second).sum() / max(float(real.sum()), 1e-12)), 1e-12)
     part: FloatArray = real * (tau / (tau + error))
     return part

@@ -15,7 +15,7 @@ from apeval.learn.ape.regression import design
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
-_CONSTANT, _SLOPE, _CURVE = 1.5, 1.0, 1.0  # prior standard deviations of θ
+_CONSTANT, _SLOPE, _CURVE = 1.5, 1.0, 0.5  # prior standard deviations of θ
 _STEPS = 40  # of the optimiser
 _BASES = 3
 
@@ -77,4 +77,4 @@ def fit_tilt(
     return Tilt(at_times, dof), np.asarray(found.x)
 
 
-LEARNER = PartLearner(fit_tilt, furthest=0.85)
+LEARNER = PartLearner(fit_tilt)
