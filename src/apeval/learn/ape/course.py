@@ -15,6 +15,7 @@ from apeval.simulate.episodes import Episodes
 
 _KEPT = 1_500  # episodes
 _LATE = 4  # the rate of failures is that of the last quarter
+_FREQUENT = 0.2
 _GROWN = 1.25  # times as many failures as at the last time are worth a new fit
 
 
@@ -57,6 +58,15 @@ class Course:
         total = self.stands_for * self.rows.lengths()
         return max(1.0, float(total.sum() / self.stands_for.sum()))
 
+    @property
+    def frequent(self) -> bool:
+        """Whether failures are so frequent by now that there is too little to save."""
+        if self.rows is None:
+            return False
+        late = slice(-self.rows.n // _LATE, None)
+        rate = float(self.stands_for[late] @ self.failed[late] / self.stands_for[late].sum())
+        return rate > _FREQUENT
+
     def due(self) -> bool:
         """Whether a new fit is worth its time."""
         return self.seen > _GROWN * self._learned_at
@@ -67,9 +77,10 @@ class Course:
 
     def learn(self, weight: FloatArray, times: int) -> Judged | None:
         """Patience from these episodes; `weight` is what each failure counts in the variance."""
-        self._learned_at = self.seen
         if self.rows is None:
             return None
-        late = slice(-self.rows.n // _LATE, None)
-        rate = float(self.stands_for[late] @ self.failed[late] / self.stands_for[late].sum())
-        return learn_patience(self.rows, self.failed, self.stands_for, weight, rate, times)
+        learned = None
+        if not self.frequent:
+            learned = learn_patience(self.rows, self.failed, self.stands_for, weight, times)
+        self._learned_at = 0 if learned is None else self.seen
+        return learned

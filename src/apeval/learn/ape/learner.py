@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from apeval.learn.ape import pace
+from apeval.learn.ape.again import PLAYED, play_again
 from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.course import Course
 from apeval.learn.ape.credit import credit
 from apeval.learn.ape.ladder import Flatter, Wider, ladder, outcome_ladder
 from apeval.learn.ape.memory import Memory, tempered
-from apeval.learn.ape.mixture_fit import Fit, Fitted, fit_mixture
+from apeval.learn.ape.mixture_fit import Fit, Fitted, effective, fit_mixture
+from apeval.learn.ape.odds import explained, fit_odds, push
 from apeval.learn.ape.part import Part, Player
 from apeval.learn.ape.part_learner import find_part_learner
 from apeval.learn.ape.patience import Judged
@@ -36,6 +38,12 @@ _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
 _TELLS = 4.0  # effective failures from which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
+_TO_PLAY_AGAIN = 4  # failures
+_FEW = 2.5  # effective failures from which odds can tell
+_WORTH = 2.0  # of an effective failure in odds, beside one that is fitted to
+_CHANCY = 4.0  # effective failures from which batches are of full size although chance decides
+_EXPLAINED = 0.3  # of the deviance, from which odds are believed
+_NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
 _PATIENCE = 2  # fits without progress
 _FAILURES_KEPT = 2_000
 
@@ -50,15 +58,18 @@ class ApeLearner(Learner):
         self.level = np.inf
         self.frequent = False
         self.alpha = 0.0
-        self.ess = 0.0
+        self.ess, self._worth = 0.0, 1.0
         self.choice: Choice | None = None
         self.course = Course()
         self.judged: Judged | None = None
+        self.chance: float | None = None
+        """How often failures do not fail again with the same disturbances."""
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
         self._next: dict[int, float] = {_LADDER: 1.0}
-        self._costs = Costs(1.0, 1.0)
+        self._costs = Costs(1.0, 1.0, 1.0)
+        self._watching = (_NOMINAL, _LADDER)
         self._in_steps = False
         self._rate = 0.0
         self._fit: Fit | None = None
@@ -76,10 +87,10 @@ class ApeLearner(Learner):
         if not self.memory.sizes:
             explored = self._explore(simulation)
         else:
-            n = pace.batch_size(simulation)
+            n = pace.batch_size(simulation, bool(self.chance) and self._worth * self.ess < _CHANCY)
             explored = n >= 2
             if explored:
-                cost = self._costs.nominal if self.choice is None else self.choice.cost
+                cost = self._costs.watching if self.choice is None else self.choice.cost
                 share = self._credit(n, pace.left(simulation, cost) - n)
                 proposal = self._mixture(self._next)
                 batch = simulation.run(proposal, n, 0)
@@ -88,6 +99,7 @@ class ApeLearner(Learner):
                 self._remember(batch, self._next, proposal)
         if not explored:
             return False
+        self._ask_chance(simulation)
         self._learn()
         return not self._finished(simulation)
 
@@ -119,14 +131,25 @@ class ApeLearner(Learner):
         self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
         self._remember(explored, {_LADDER: 1.0}, self._mixture({_LADDER: 1.0}))
         if self._in_steps:
-            self._costs = Costs(self.course.length, self.course.length)
+            self._costs = Costs(self.course.length, self.course.length, self.course.length)
         return True
+
+    def _ask_chance(self, simulation: Simulation) -> None:
+        """Once, as soon as there are failures to play again."""
+        memory = self.memory
+        known = self.chance is not None
+        if known or memory.rows is None or memory.failed.sum() < _TO_PLAY_AGAIN:
+            return
+        log_w = memory.log_weights()[memory.failed]
+        proposal = play_again(memory.rows.take(memory.failed), log_w)
+        n = min(PLAYED, simulation.affordable() - 1)
+        if n >= _TO_PLAY_AGAIN:
+            self.chance = 1.0 - float(simulation.run(proposal, n, 0).failed.mean())
 
     def _remember(self, batch: Episodes, shares: dict[int, float], proposal: Mixture) -> None:
         rows = self.scene.rows(batch)
         self.memory.add(rows, batch.failed, batch.margin, shares)
-        if self._in_steps:
-            self.course.add(rows, batch, proposal)
+        self.course.add(rows, batch, proposal)
         self._last_margin = batch.margin
         self._rate = 0.5 * self._rate + 0.5 * float(batch.failed.mean())
         if batch.failed.any():
@@ -137,7 +160,7 @@ class ApeLearner(Learner):
         as if those after them, `left` in number, were a little better."""
         if self.choice is None:
             return 0.0
-        worth = n * credit(self.choice.variance, self.ess)
+        worth = n * credit(self.choice.variance, self._worth * self.ess)
         return (1.0 - sum(c.share for c in self._counted)) * worth / (worth + left)
 
     def _mixture(self, proposal: dict[int, float]) -> Mixture:
@@ -157,7 +180,7 @@ class ApeLearner(Learner):
         memory, config = self.memory, self.config
         self._lower_level()
         memory.forget(self.level)
-        self.ess = memory.failure_size()
+        self.ess, self._worth = memory.failure_size(), 1.0
         chosen = self._elites()
         if memory.rows is None or chosen.sum() < _FEWEST:
             self._next, self._recent = {_LADDER: 1.0}, []
@@ -169,31 +192,64 @@ class ApeLearner(Learner):
         at_failures = bool(memory.failed[chosen].all())
         if at_failures:
             self._learn_patience()
-            self._predict(elite, log_w, w, fitted, memory.ratios[_LADDER][chosen])
+            self._predict(elite, log_w, w, fitted, chosen)
+        by_odds = self._by_odds() if at_failures else None
         eta = self.choice.eta if self.choice else 1.0
         patience = self.judged.patience if self.judged and at_failures else None
-        number = memory.add_fit(replace(fitted.fit.relaxed(eta), patience=patience))
+        fit = fitted.fit.relaxed(eta) if by_odds is None else by_odds
+        number = memory.add_fit(replace(fit, patience=patience))
         self._at_failures += [number] if at_failures else []
-        self._recent = self._at_failures[-config.average :] if at_failures else [number]
+        alone = by_odds is not None or not at_failures
+        self._recent = [number] if alone else self._at_failures[-config.average :]
         nominal = min(self.choice.nominal, 0.5) if self.choice else 0.0
         self._next = self._shares(nominal)
+
+    def _by_odds(self) -> Fit | None:
+        """Where chance decides with nature and odds tell who fails: a push along them."""
+        course, rows = self.course, self.course.rows
+        if rows is None or not self.chance or self.problem.nominal.discrete:
+            return None
+        near = course.stands_for * np.exp(_NEAR * np.minimum(self.memory.nearness(rows), 0.0))
+        ess = effective(near[course.failed])
+        odds = fit_odds(rows, course.failed, near, self.scene.times) if ess >= _FEW else None
+        found = None
+        if odds is not None and explained(odds, rows, course.failed, near) >= _EXPLAINED:
+            found = push(odds, self.scene.columns.size, self._costs, self.config.defensive_share)
+        if found is None:
+            return None
+        part, self.choice = found
+        self.ess, self._worth = ess, _WORTH
+        return Fit((part,), np.ones(1))
 
     def _learn_patience(self) -> None:
         """Where decisions are what the budget counts: when to give an episode up."""
         failures = self.course.failures()
-        if not self._in_steps or failures is None or not self.course.due():
+        if not (self._in_steps and self.chance and self.course.due()) or failures is None:
             return
         log_w = self.memory.weigh(failures)
-        self.judged = self.course.learn(np.exp(2.0 * (log_w - log_w.max())), self.scene.times)
-        shorter = 1.0 if self.judged is None else self.judged.cost
-        self._costs = replace(self._costs, learned=self.course.length * shorter)
+        judged = self.course.learn(np.exp(2.0 * (log_w - log_w.max())), self.scene.times)
+        length = self.course.length
+        if judged is None:
+            if self.course.frequent:
+                self.judged, self._watching = None, (_NOMINAL, _LADDER)
+                self._costs = Costs(length, length, length)
+            return
+        self.judged = judged
+        self._costs = Costs(length, length * judged.watchful_cost, length * judged.cost)
+        watchful = judged.patience.watchful()
+        nominal, ladder = (
+            self.memory.add_fit(replace(self.memory.fits[k], patience=watchful))
+            for k in (_NOMINAL, _LADDER)
+        )
+        self._watching = (nominal, ladder)
 
     def _shares(self, nominal: float) -> dict[int, float]:
         """π_E,gt, the ladder, and the last fits alike."""
         d = self.config.defensive_share
         each = (1.0 - nominal - d) / len(self._recent)
         learned = dict.fromkeys(self._recent, each)
-        return {**({_NOMINAL: nominal} if nominal > 0.0 else {}), _LADDER: d, **learned}
+        watching, ladder = self._watching
+        return {**({watching: nominal} if nominal > 0.0 else {}), ladder: d, **learned}
 
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
@@ -217,7 +273,7 @@ class ApeLearner(Learner):
         return chosen
 
     def _predict(
-        self, elite: Rows, log_w: FloatArray, w: FloatArray, fitted: Fitted, ladder: FloatArray
+        self, elite: Rows, log_w: FloatArray, w: FloatArray, fitted: Fitted, chosen: BoolArray
     ) -> None:
         """What the estimate's variance would be, from halves that check each other."""
         first = np.arange(elite.n) % 2 == 0
@@ -229,10 +285,12 @@ class ApeLearner(Learner):
             return
         weight = np.exp(log_w) / sum(self.memory.sizes)
         patience = self.judged.patience if self.judged else None
+        nominal, ladder = (self.memory.ratios[k][chosen] for k in self._watching)
+        watching = (nominal, ladder)
         self.choice = choose(
             (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
-            first, elite, weight, self.config.defensive_share, ladder, self._costs,
-            furthest_eta(self._rate) if self.ess >= _TELLS else 1.0,
+            first, elite, weight, self.config.defensive_share, watching, self._costs,
+            furthest_eta(self._rate) if self.chance and self.ess >= _TELLS else 1.0,
         )  # fmt: skip
 
     def _finished(self, simulation: Simulation) -> bool:

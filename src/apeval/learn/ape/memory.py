@@ -62,6 +62,11 @@ class Memory:
         used, share = self._shares(self.drawn)
         return -_mix([self.fits[k].log_ratio(rows) for k in used], share)
 
+    def nearness(self, rows: Rows) -> FloatArray:
+        """log p/q̄ of any episodes' decisions, whatever was given up."""
+        used, share = self._shares(self.drawn)
+        return -_mix([self.fits[k].decision_ratio(rows) for k in used], share)
+
     def _shares(self, sizes: list[int]) -> tuple[list[int], list[float]]:
         share = np.zeros(len(self.fits))
         for size, proposal in zip(sizes, self.proposals, strict=True):

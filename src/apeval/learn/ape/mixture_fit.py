@@ -35,8 +35,12 @@ class Fit:
 
     def log_ratio(self, rows: Rows) -> FloatArray:
         """log q/p of the mixture, for episodes that were not given up."""
-        ratio = log_sum(self.ratios(rows))
+        ratio = self.decision_ratio(rows)
         return ratio if self.patience is None else ratio + self.patience.log_survival(rows)
+
+    def decision_ratio(self, rows: Rows) -> FloatArray:
+        """log q/p of the decisions alone, whatever was given up."""
+        return log_sum(self.ratios(rows))
 
     def ratios(self, rows: Rows) -> FloatArray:
         """log share + log q/p, part by part, (n, M)."""

@@ -33,10 +33,12 @@ def exploration_size(simulation: Simulation, config: ApeConfig) -> int:
     return min(wanted, simulation.affordable() - 1)
 
 
-def batch_size(simulation: Simulation) -> int:
-    """Episodes until the next fit."""
+def batch_size(simulation: Simulation, half: bool) -> int:
+    """Episodes until the next fit; half as many where the proposal is still a guess."""
     total = _total(simulation)
     wanted = int(max(np.clip(_BATCH * total, _SMALLEST, _LARGEST), _AT_LEAST * total))
+    if half:
+        wanted = max(_SMALLEST, wanted // 2)
     return min(wanted, simulation.affordable() - 1)
 
 

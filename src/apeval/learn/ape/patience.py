@@ -8,7 +8,7 @@ when h is proportional to √(P(failure | x, t) / decisions still to come).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -19,18 +19,37 @@ from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 LEAST = 0.1
 """The smallest part that goes on: no weight grows by more than its inverse."""
-_FREQUENT = 0.2  # rate of failures from which there is too little to save
+WATCHFUL = 0.3
+"""The same, among the episodes that watch for what nobody expects."""
 _SURE = (0.01, 0.1, 0.3)  # part of the failures that may be less than sure to go on
 _GAIN = 0.9  # of M₂·C without giving up: less of a gain may be none
-_FEWEST = 8  # failures to learn from
+_FEWEST = 5  # failures to learn from
 _TIMES, _ANSWERS = 12, 3  # cosines in time, of the level and of its answer to the state
 _RIDGE = 0.3
+_USUAL = 0.95  # part of the states that are usual
+_LEAST_SPREAD = 1e-4
 _ROUNDS, _STILL = 25, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
+class Usual:
+    """An ellipsoid for every time that is told apart, with most of the states in it."""
+
+    mean: FloatArray
+    """(T, f)."""
+    inverse: FloatArray
+    """Of the covariance, (T, f, f)."""
+    limit: FloatArray
+    """(T,)."""
+
+    def contains(self, x: FloatArray, t: IntArray) -> BoolArray:
+        """Row by row, (n,)."""
+        return np.asarray(_distance(x - self.mean[t], self.inverse[t]) <= self.limit[t])
+
+
+@dataclass(frozen=True, eq=False)
 class Patience:
-    """h(x, t) = √(P(failure | x, t) / (toll_t · sure)), at least `LEAST` and at most 1."""
+    """h(x, t) = √(P(failure | x, t) / (toll_t · sure)), at least `least` and at most 1."""
 
     theta: FloatArray
     """Of the log-odds of failure, at every time that is told apart, (T, 1+2f)."""
@@ -38,11 +57,19 @@ class Patience:
     """Decisions still to come, (T,)."""
     sure: float
     """P/toll from which every episode goes on."""
+    usual: Usual
+    """Episodes in any other state go on too: who knows what comes of them."""
+    least: float = LEAST
+
+    def watchful(self) -> Patience:
+        """For episodes from π_E,gt and the ladder."""
+        return replace(self, least=WATCHFUL)
 
     def part(self, x: FloatArray, t: IntArray) -> FloatArray:
         """h of every row, (n,); 1 before the first decision."""
         share = _worth(self.theta, self.toll, x, t) / np.sqrt(self.sure)
-        return np.where(t == 0, 1.0, np.clip(share, LEAST, 1.0))
+        may_end = (t > 0) & self.usual.contains(x, t)
+        return np.where(may_end, np.clip(share, self.least, 1.0), 1.0)
 
     def log_survival(self, rows: Rows) -> FloatArray:
         """log of the probability that an episode with these decisions was not given up, (n,)."""
@@ -57,7 +84,9 @@ class Judged:
     survival: FloatArray
     """Of the failures, under a patience that they did not teach, (n,)."""
     cost: float
-    """Decisions of a learned episode, relative to those without giving up."""
+    """Decisions of a learned episode, relative to those without giving up …"""
+    watchful_cost: float
+    """… and of one that watches."""
 
 
 def learn_patience(
@@ -65,16 +94,14 @@ def learn_patience(
     failed: BoolArray,
     stands_for: FloatArray,
     weight: FloatArray,
-    rate: float,
     times: int,
 ) -> Judged | None:
     """The patience with the least M₂·C, or None where giving up hardly pays.
 
     `rows` are complete episodes, each of which stands for a number of drawn ones; `weight` is what
-    the failures among them weigh in M₂, `rate` how frequent they are by now. Two halves teach and
-    judge each other.
+    the failures among them weigh in M₂. Two halves teach and judge each other.
     """
-    if times < 2 or failed.sum() < _FEWEST or rate > _FREQUENT:
+    if times < 2 or failed.sum() < _FEWEST:
         return None
     first = np.arange(rows.n) % 2 == 0
     length = rows.lengths()
@@ -87,21 +114,29 @@ def learn_patience(
         _worth(at_times(halves[1], times), toll, rows.x, rows.t),
         _worth(at_times(halves[0], times), toll, rows.x, rows.t),
     )
-    known[rows.t == 0] = np.inf
-    least = rows.smallest(known)[failed]
+    usual = _usual(rows, stands_for, times)
+    known[(rows.t == 0) | ~usual.contains(rows.x, rows.t)] = np.inf
+    least = np.minimum(rows.smallest(known)[failed], known[np.isfinite(known)].max(initial=0.0))
     best: Judged | None = None
     score = _GAIN
     for share in _SURE:
-        sure = max(float(np.quantile(least, share)) ** 2, 1e-300)
+        sure = max(float(np.quantile(least, share, method="lower")) ** 2, 1e-300)
         part = np.clip(known / np.sqrt(sure), LEAST, 1.0)
         kept = rows.running_smallest(part)
-        cost = float((stands_for * rows.total(kept)).sum() / (stands_for * length).sum())
+        cost = _mean_length(kept, rows, stands_for)
         survival = rows.smallest(part)[failed]
         moment = float((weight / survival).sum() / weight.sum())
         if moment * cost < score:
             score = moment * cost
-            best = Judged(Patience(at_times(whole, times), toll, sure), survival, cost)
+            patience = Patience(at_times(whole, times), toll, sure, usual)
+            watchful_cost = _mean_length(np.maximum(kept, WATCHFUL), rows, stands_for)
+            best = Judged(patience, survival, cost, watchful_cost)
     return best
+
+
+def _mean_length(kept: FloatArray, rows: Rows, stands_for: FloatArray) -> float:
+    """Of episodes of which such a part takes each decision; 1 where all do."""
+    return float((stands_for * rows.total(kept)).sum() / (stands_for * rows.lengths()).sum())
 
 
 def _worth(theta: FloatArray, toll: FloatArray, x: FloatArray, t: IntArray) -> FloatArray:
@@ -109,6 +144,29 @@ def _worth(theta: FloatArray, toll: FloatArray, x: FloatArray, t: IntArray) -> F
     odds = np.einsum("nf,nf->n", theta[t], design(x))
     worth: FloatArray = np.sqrt(expit(odds) / toll[t])
     return worth
+
+
+def _distance(e: FloatArray, inverse: FloatArray) -> FloatArray:
+    """Squared, (n,)."""
+    square: FloatArray = np.einsum("nf,nfg,ng->n", e, inverse, e)
+    return square
+
+
+def _usual(rows: Rows, w: FloatArray, times: int) -> Usual:
+    f, W = rows.x.shape[1], w[rows.episode]
+    mean, inverse, limit = np.zeros((times, f)), np.zeros((times, f, f)), np.full(times, np.inf)
+    for t in range(1, times):
+        here = rows.t == t
+        if not here.any():
+            continue
+        x, weight = rows.x[here], W[here] / W[here].sum()
+        mean[t] = weight @ x
+        e = x - mean[t]
+        inverse[t] = np.linalg.inv((weight[:, None] * e).T @ e + _LEAST_SPREAD * np.eye(f))
+        square = _distance(e, np.broadcast_to(inverse[t], (len(e), f, f)))
+        order = np.argsort(square)
+        limit[t] = square[order][np.searchsorted(np.cumsum(weight[order]), _USUAL)]
+    return Usual(mean, inverse, limit)
 
 
 def _position(rows: Rows) -> IntArray:

@@ -19,7 +19,7 @@ from apeval.problem.types import BoolArray, FloatArray
 _ETAS = (0.5, 0.7, 0.85, 1.0)
 _WORTH_LEARNING = 0.8  # of Monte Carlo's variance: less of a gain may be none
 _RARE = ((0.1, 0.7), (0.2, 0.85))  # rates of failures below which η ends earlier
-_NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of an episode, in units of the budget: of one from π_E,gt or the ladder, and of one from a
-    fit, which may be given up."""
+    """Of an episode, in units of the budget: of a whole one; of one from π_E,gt or the ladder,
+    which watches; and of one from a fit. The last two may be given up."""
 
-    nominal: float
+    whole: float
+    watching: float
     learned: float
 
 
@@ -69,23 +70,24 @@ def choose(
     rows: Rows,
     weight: FloatArray,
     defensive: float,
-    ladder: FloatArray,
+    watching: tuple[FloatArray, FloatArray],
     costs: Costs,
     furthest: float,
 ) -> Choice:
     """The best of the grid for failures `rows` with weights that sum to v̂, up to the furthest η;
-    `in_first` says which half an episode belongs to, `ladder` holds the exploration's log q/p."""
+    `in_first` says which half an episode belongs to, `watching` holds log q/p of π_E,gt and of the
+    ladder, with what they give up."""
     v = float(weight.sum())
-    monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.nominal)
+    monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.whole)
     best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
-    explored = defensive * np.exp(ladder)
+    stays, explored = np.exp(watching[0]), defensive * np.exp(watching[1])
     for eta in (eta for eta in _ETAS if eta <= furthest):
         learned = _unseen(halves, eta, in_first, rows)
-        for nominal in _NOMINAL:
+        for nominal in NOMINAL:
             rest = 1.0 - nominal - defensive
-            q = nominal + explored + rest * learned
+            q = nominal * stays + explored + rest * learned
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
-            cost = (1.0 - rest) * costs.nominal + rest * costs.learned
+            cost = (1.0 - rest) * costs.watching + rest * costs.learned
             if variance * cost < price:
                 best = Choice(eta, nominal, variance, cost)
                 price = best.price

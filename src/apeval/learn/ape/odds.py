@@ -1,0 +1,153 @@
+"""Failure as a matter of odds: P(failure | disturbances) = Φ(a + b·z).
+
+Where chance decides with nature, episodes that did not fail tell as much as those that did, and a
+probit regression over all of them needs no weights: ten failures say where to push, when a fit
+to weighted failures still rests on one or two. Each decision has a prior width of its own, chosen
+by evidence, so that those that do not matter leave the model.
+
+Under π_E,gt only u = b·z/|b| matters, and u ~ N(0, 1): the best Gaussian for u, and the share that
+stays with π_E,gt, follow from a quadrature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from apeval.learn.ape.feedback import Feedback
+from apeval.learn.ape.relax import NOMINAL, Choice, Costs
+from apeval.learn.ape.rows import Rows
+from apeval.problem.types import BoolArray, FloatArray
+
+_FEWEST = 3  # failures
+_ROUNDS, _NEWTON = 12, 4
+_WIDEST, _NARROWEST = 1.0, 1e-4  # prior variances of a slope; below the last it is left out
+_MEANS = np.arange(0.0, 6.01, 0.2)
+_SPREADS = (0.6, 0.7, 0.85, 1.0)
+_LADDER = 0.5  # q/p of the ladder, about
+_POINTS = 1.225 * np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+_GRID = np.linspace(-8.0, 12.0, 801)
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Φ⁻¹(P) = a + Σ_t b_t·z_t + b_0·z_0."""
+
+    a: float
+    b: FloatArray
+    """(T, d)."""
+    b_0: FloatArray
+    error: FloatArray
+    """Covariance of a and |b|, (2, 2)."""
+
+    @property
+    def steepness(self) -> float:
+        """|b|."""
+        return float(np.sqrt((self.b**2).sum() + (self.b_0**2).sum()))
+
+    def probability(self, rows: Rows) -> FloatArray:
+        """P(failure | decisions), (n,)."""
+        answer = rows.total((self.b[rows.t] * rows.e).sum(axis=1)) + rows.z_0 @ self.b_0
+        return np.asarray(ndtr(self.a + answer), np.float64)
+
+
+def fit_odds(rows: Rows, failed: BoolArray, stands_for: FloatArray, times: int) -> Odds | None:
+    """From complete episodes, each of which stands for a number of drawn ones."""
+    if failed.sum() < _FEWEST or failed.all():
+        return None
+    d = rows.e.shape[1]
+    Z = np.zeros((rows.n, times, d))
+    np.add.at(Z, (rows.episode, rows.t), rows.e)
+    X = np.concatenate([np.ones((rows.n, 1)), Z.reshape(rows.n, -1), rows.z_0], axis=1)
+    theta, covariance = _relevant(X, failed.astype(np.float64), stands_for)
+    J = np.zeros((2, len(theta)))
+    J[0, 0] = 1.0
+    J[1, 1:] = theta[1:] / max(float(np.sqrt((theta[1:] ** 2).sum())), 1e-12)
+    b = theta[1 : 1 + times * d].reshape(times, d)
+    return Odds(float(theta[0]), b, theta[1 + times * d :], J @ covariance @ J.T)
+
+
+def _relevant(X: FloatArray, y: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probit regression with a prior variance for each column (automatic relevance)."""
+    k = X.shape[1]
+    theta, variance = np.zeros(k), np.ones(k)
+    theta[0] = float(ndtri(float(w @ y) / float(w.sum())))
+    variance[0] = 1e6
+    kept = np.arange(k)
+    for _ in range(_ROUNDS):
+        A, prior = X[:, kept], 1.0 / variance[kept]
+        for _ in range(_NEWTON):
+            g, c = _score(A @ theta[kept], y)
+            slope = prior * theta[kept] - A.T @ (w * g)
+            curve = (A * (w * c)[:, None]).T @ A + np.diag(prior)
+            step = np.linalg.solve(curve, slope)
+            theta[kept] -= step / max(1.0, float(np.abs(step).max()))
+        covariance = np.zeros((k, k))
+        covariance[np.ix_(kept, kept)] = np.linalg.inv(curve)
+        decided = np.clip(1.0 - np.diag(covariance)[kept] * prior, 1e-6, 1.0)
+        found = theta[kept] ** 2 / decided
+        variance[kept[1:]] = np.minimum(found[1:], _WIDEST)
+        gone = np.concatenate([[False], variance[kept[1:]] < _NARROWEST])
+        theta[kept[gone]] = 0.0
+        kept = kept[~gone]
+    return theta, covariance
+
+
+def _score(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slope and curvature of log P(y) in η."""
+    sign = 2.0 * y - 1.0
+    mills = np.exp(-0.5 * eta**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(sign * eta))
+    return sign * mills, mills * (mills + sign * eta)
+
+
+def explained(odds: Odds, rows: Rows, failed: BoolArray, weight: FloatArray) -> float:
+    """The part of the deviance that the odds take away from that of equal odds for all."""
+    equal = np.full(rows.n, float(weight @ failed) / float(weight.sum()))
+    left = _deviance(odds.probability(rows), failed, weight)
+    return 1.0 - left / _deviance(equal, failed, weight)
+
+
+def _deviance(P: FloatArray, failed: BoolArray, weight: FloatArray) -> float:
+    P = np.clip(P, 1e-12, 1.0 - 1e-12)
+    return -float(weight @ np.where(failed, np.log(P), np.log1p(-P)))
+
+
+def push(
+    odds: Odds, features: int, costs: Costs, defensive: float
+) -> tuple[Feedback, Choice] | None:
+    """The best Gaussian along b, with the share of π_E,gt beside it; None without a direction."""
+    beta = odds.steepness
+    if beta <= 0.0:
+        return None
+    mean, spread, choice = _best(odds, beta, costs, defensive)
+    along, along_0 = odds.b / beta, odds.b_0 / beta
+    B = np.zeros((*odds.b.shape, 1 + 2 * features))
+    B[:, :, 0] = mean * along
+    narrower = spread**2 - 1.0
+    C = np.eye(odds.b.shape[1]) + narrower * along[:, :, None] * along[:, None, :]
+    C_0 = np.eye(len(odds.b_0)) + narrower * np.outer(along_0, along_0)
+    return Feedback(B, C, mean * along_0, C_0), choice
+
+
+def _best(odds: Odds, beta: float, costs: Costs, defensive: float) -> tuple[float, float, Choice]:
+    """Mean and spread of u under the best proposal; averaged over how far a and |b| may be off."""
+    p = np.exp(-0.5 * _GRID**2)
+    p /= p.sum()
+    v = max(float((p * ndtr(odds.a + beta * _GRID)).sum()), 1e-300)
+    off = _POINTS @ np.linalg.cholesky(odds.error + 1e-9 * np.eye(2)).T
+    P = ndtr(odds.a + off[:, :1] + np.maximum(beta + off[:, 1:], 0.0) * _GRID)
+    failures = (p * P / (p * P).sum(axis=1, keepdims=True)).mean(axis=0)
+    found: list[tuple[float, float, Choice]] = []
+    for spread in _SPREADS:
+        e = (_GRID - _MEANS[:, None]) / spread
+        ratio = np.exp(0.5 * (_GRID**2 - e * e)) / spread
+        for nominal in NOMINAL:
+            rest = 1.0 - nominal - defensive
+            moment = (failures / (nominal + _LADDER * defensive + rest * ratio)).sum(axis=1)
+            k = int(np.argmin(moment))
+            cost = (1.0 - rest) * costs.watching + rest * costs.learned
+            choice = Choice(1.0, nominal, max(0.0, float(moment[k]) / v - 1.0), cost)
+            found.append((float(_MEANS[k]), spread, choice))
+    return min(found, key=lambda candidate: candidate[2].price)
