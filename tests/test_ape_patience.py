@@ -10,11 +10,12 @@ from scipy.stats import norm
 
 import apeval
 from apeval.learn.ape.config import ApeConfig
+from apeval.learn.ape.course import Course
 from apeval.learn.ape.credit import credit
 from apeval.learn.ape.ladder import Wider
 from apeval.learn.ape.learner import ApeLearner
 from apeval.learn.ape.part import Player
-from apeval.learn.ape.patience import LEAST, Patience, learn_patience
+from apeval.learn.ape.patience import LEAST, WATCHFUL, Patience, Usual, learn_patience
 from apeval.learn.ape.scene import set_scene
 from apeval.problem.draws import make_key
 from apeval.run.frozen import reduce
@@ -50,10 +51,17 @@ def draw(problem: apeval.Problem, proposal: Mixture, n: int, seed: int = 3) -> E
     return rollout(problem, proposal, make_key(seed), np.arange(n), np.arange(n))
 
 
+def everywhere(times: int, features: int) -> Usual:
+    """Every state is usual."""
+    return Usual(
+        np.zeros((times, features)), np.zeros((times, features, features)), np.full(times, np.inf)
+    )
+
+
 def some_patience(times: int = 10) -> Patience:
     """Falls with the height, differently at each time."""
     theta = np.tile([-2.0, 0.8, 0.0, 0.3, 0.0], (times, 1)) * np.linspace(1.0, 2.0, times)[:, None]
-    return Patience(theta, np.linspace(9.0, 1.0, times), 0.02)
+    return Patience(theta, np.linspace(9.0, 1.0, times), 0.02, everywhere(times, 2))
 
 
 def test_the_mean_stays_what_it_was_whatever_is_given_up() -> None:
@@ -93,7 +101,7 @@ def test_the_smallest_part_met_is_the_probability_of_having_come_so_far() -> Non
 def test_an_episode_that_was_given_up_is_no_failure_and_has_no_margin() -> None:
     problem = apeval.make("gaussian-sum", beta=2.0, steps=4)
     scene = set_scene(problem, draw(problem, only(Nominal()), 200))
-    patience = Patience(np.full((4, 3), -3.0), np.ones(4), 0.5)
+    patience = Patience(np.full((4, 3), -3.0), np.ones(4), 0.5, everywhere(4, 1))
     batch = draw(problem, only(Player(Wider(1.0), scene, patience)), 400)
     assert batch.given_up.any()
     assert not (batch.failed & batch.given_up).any()
@@ -111,7 +119,7 @@ def test_patience_learns_what_can_no_longer_fail() -> None:
     batch = draw(problem, only(Player(Wider(2.0), scene)), 800, seed=5)
     rows, failed = scene.rows(batch), batch.failed
     ones = np.ones(batch.n)
-    judged = learn_patience(rows, failed, ones, ones[failed], float(failed.mean()), scene.times)
+    judged = learn_patience(rows, failed, ones, ones[failed], scene.times)
     assert judged is not None
     assert judged.cost < 0.5
     assert np.mean(1.0 / judged.survival) * judged.cost < 0.6
@@ -119,15 +127,50 @@ def test_patience_learns_what_can_no_longer_fail() -> None:
     assert fresh.length.mean() / batch.length.mean() == pytest.approx(judged.cost, rel=0.15)
 
 
-def test_patience_is_not_learned_from_few_failures_or_frequent_ones() -> None:
+def test_patience_is_not_learned_from_few_failures() -> None:
     problem = early()
     scene = set_scene(problem, draw(problem, only(Nominal()), 400))
     batch = draw(problem, only(Player(Wider(2.0), scene)), 800, seed=5)
     rows, ones = scene.rows(batch), np.ones(batch.n)
-    few = batch.failed & (np.cumsum(batch.failed) <= 5)
-    assert learn_patience(rows, few, ones, ones[few], 0.01, scene.times) is None
-    failed = batch.failed
-    assert learn_patience(rows, failed, ones, ones[failed], 0.5, scene.times) is None
+    few = batch.failed & (np.cumsum(batch.failed) <= 4)
+    assert few.sum() == 4
+    assert learn_patience(rows, few, ones, ones[few], scene.times) is None
+
+
+def test_patience_is_not_learned_where_failures_are_frequent() -> None:
+    problem = early()
+    scene = set_scene(problem, draw(problem, only(Nominal()), 400))
+    proposal = only(Player(Wider(2.0), scene))
+    batch = draw(problem, proposal, 800, seed=5)
+    for keep, frequent in ((np.ones(800, bool), False), (batch.failed, True)):
+        course, chosen = Course(), batch.take(keep)
+        course.add(scene.rows(chosen), chosen, proposal)
+        assert course.frequent is frequent
+        learned = course.learn(np.ones(int(chosen.failed.sum())), scene.times)
+        assert (learned is None) is frequent
+        assert course.due() is frequent  # what was not learned may be tried again
+
+
+def test_episodes_in_unusual_states_go_on() -> None:
+    """Heights beyond nearly all that were seen, where no failure was seen either."""
+    problem = early()
+    scene = set_scene(problem, draw(problem, only(Nominal()), 400))
+    batch = draw(problem, only(Player(Wider(2.0), scene)), 800, seed=5)
+    rows, failed, ones = scene.rows(batch), batch.failed, np.ones(batch.n)
+    judged = learn_patience(rows, failed, ones, ones[failed], scene.times)
+    assert judged is not None
+    t = np.full(3, 4)
+    low, middle, high = judged.patience.part(
+        scene.features(np.array([[-9.0, 4.0], [0.0, 4.0], [9.0, 4.0]])), t
+    )
+    assert (low, high) == (1.0, 1.0)
+    assert middle == LEAST
+    assert (
+        judged.patience.watchful().part(scene.features(np.array([[0.0, 4.0]])), t[:1]) == WATCHFUL
+    )
+    usual = judged.patience.usual.contains(rows.x, rows.t)
+    for time in range(1, scene.times):
+        assert usual[rows.t == time].mean() == pytest.approx(0.95, abs=0.01)
 
 
 def test_ape_gives_up_early_where_decisions_are_counted_and_stays_right() -> None:
