@@ -69,7 +69,7 @@ class ApeLearner(Learner):
         self._recent: list[int] = []
         self._next: dict[int, float] = {_LADDER: 1.0}
         self._costs = Costs(1.0, 1.0, 1.0)
-        self._watching = (_NOMINAL, _LADDER)
+        self._watching = _LADDER
         self._in_steps = False
         self._rate = 0.0
         self._fit: Fit | None = None
@@ -231,25 +231,20 @@ class ApeLearner(Learner):
         length = self.course.length
         if judged is None:
             if self.course.frequent:
-                self.judged, self._watching = None, (_NOMINAL, _LADDER)
+                self.judged, self._watching = None, _LADDER
                 self._costs = Costs(length, length, length)
             return
         self.judged = judged
         self._costs = Costs(length, length * judged.watchful_cost, length * judged.cost)
-        watchful = judged.patience.watchful()
-        nominal, ladder = (
-            self.memory.add_fit(replace(self.memory.fits[k], patience=watchful))
-            for k in (_NOMINAL, _LADDER)
-        )
-        self._watching = (nominal, ladder)
+        watchful = replace(self.memory.fits[_LADDER], patience=judged.patience.watchful())
+        self._watching = self.memory.add_fit(watchful)
 
     def _shares(self, nominal: float) -> dict[int, float]:
         """π_E,gt, the ladder, and the last fits alike."""
         d = self.config.defensive_share
         each = (1.0 - nominal - d) / len(self._recent)
         learned = dict.fromkeys(self._recent, each)
-        watching, ladder = self._watching
-        return {**({watching: nominal} if nominal > 0.0 else {}), ladder: d, **learned}
+        return {**({_NOMINAL: nominal} if nominal > 0.0 else {}), self._watching: d, **learned}
 
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
@@ -285,11 +280,10 @@ class ApeLearner(Learner):
             return
         weight = np.exp(log_w) / sum(self.memory.sizes)
         patience = self.judged.patience if self.judged else None
-        nominal, ladder = (self.memory.ratios[k][chosen] for k in self._watching)
-        watching = (nominal, ladder)
+        ladder = self.memory.ratios[self._watching][chosen]
         self.choice = choose(
             (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
-            first, elite, weight, self.config.defensive_share, watching, self._costs,
+            first, elite, weight, self.config.defensive_share, ladder, self._costs,
             furthest_eta(self._rate) if self.chance and self.ess >= _TELLS else 1.0,
         )  # fmt: skip
 

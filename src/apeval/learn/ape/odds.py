@@ -147,7 +147,7 @@ def _best(odds: Odds, beta: float, costs: Costs, defensive: float) -> tuple[floa
             rest = 1.0 - nominal - defensive
             moment = (failures / (nominal + _LADDER * defensive + rest * ratio)).sum(axis=1)
             k = int(np.argmin(moment))
-            cost = (1.0 - rest) * costs.watching + rest * costs.learned
-            choice = Choice(1.0, nominal, max(0.0, float(moment[k]) / v - 1.0), cost)
+            variance = max(0.0, float(moment[k]) / v - 1.0)
+            choice = Choice(1.0, nominal, variance, costs.of(nominal, defensive))
             found.append((float(_MEANS[k]), spread, choice))
     return min(found, key=lambda candidate: candidate[2].price)

@@ -62,7 +62,7 @@ class Patience:
     least: float = LEAST
 
     def watchful(self) -> Patience:
-        """For episodes from π_E,gt and the ladder."""
+        """For episodes from the ladder."""
         return replace(self, least=WATCHFUL)
 
     def part(self, x: FloatArray, t: IntArray) -> FloatArray:

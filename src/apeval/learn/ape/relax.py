@@ -45,12 +45,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of an episode, in units of the budget: of a whole one; of one from π_E,gt or the ladder,
-    which watches; and of one from a fit. The last two may be given up."""
+    """Of an episode, in units of the budget: of one from π_E,gt, which is never given up; of one
+    from the ladder, which watches for what nobody expects; and of one from a fit."""
 
     whole: float
     watching: float
     learned: float
+
+    def of(self, nominal: float, defensive: float) -> float:
+        """Of an episode from a mixture with these shares of π_E,gt and the ladder."""
+        rest = 1.0 - nominal - defensive
+        return nominal * self.whole + defensive * self.watching + rest * self.learned
 
 
 def furthest_eta(rate: float) -> float:
@@ -70,24 +75,24 @@ def choose(
     rows: Rows,
     weight: FloatArray,
     defensive: float,
-    watching: tuple[FloatArray, FloatArray],
+    ladder: FloatArray,
     costs: Costs,
     furthest: float,
 ) -> Choice:
     """The best of the grid for failures `rows` with weights that sum to v̂, up to the furthest η;
-    `in_first` says which half an episode belongs to, `watching` holds log q/p of π_E,gt and of the
-    ladder, with what they give up."""
+    `in_first` says which half an episode belongs to, `ladder` holds log q/p of the
+    ladder."""
     v = float(weight.sum())
     monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.whole)
     best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
-    stays, explored = np.exp(watching[0]), defensive * np.exp(watching[1])
+    explored = defensive * np.exp(ladder)
     for eta in (eta for eta in _ETAS if eta <= furthest):
         learned = _unseen(halves, eta, in_first, rows)
         for nominal in NOMINAL:
             rest = 1.0 - nominal - defensive
-            q = nominal * stays + explored + rest * learned
+            q = nominal + explored + rest * learned
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
-            cost = (1.0 - rest) * costs.watching + rest * costs.learned
+            cost = costs.of(nominal, defensive)
             if variance * cost < price:
                 best = Choice(eta, nominal, variance, cost)
                 price = best.price
