@@ -79,7 +79,7 @@ def test_odds_need_failures_and_successes() -> None:
 def known() -> Odds:
     b = np.zeros((TIMES, D))
     b[1, 0] = SLOPE
-    return Odds(A, b, np.zeros(0), 1e-12 * np.eye(2))
+    return Odds(A, b, np.zeros(0), 1e-12 * np.eye(2), 1.0)
 
 
 def test_the_push_is_the_best_gaussian_and_its_variance_is_as_predicted() -> None:
@@ -117,7 +117,7 @@ def test_the_push_is_the_best_gaussian_and_its_variance_is_as_predicted() -> Non
 
 
 def test_no_direction_gives_no_push() -> None:
-    nothing = Odds(A, np.zeros((TIMES, D)), np.zeros(0), np.eye(2))
+    nothing = Odds(A, np.zeros((TIMES, D)), np.zeros(0), np.eye(2), 0.0)
     assert push(nothing, 0, Costs(1.0, 1.0, 1.0), 0.05) is None
 
 

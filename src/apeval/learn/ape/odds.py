@@ -42,6 +42,8 @@ class Odds:
     b_0: FloatArray
     error: FloatArray
     """Covariance of a and |b|, (2, 2)."""
+    dof: float
+    """Slopes that the data, not the prior, decided."""
 
     @property
     def steepness(self) -> float:
@@ -65,12 +67,13 @@ def fit_odds(rows: Rows, failed: BoolArray, stands_for: FloatArray, times: int) 
     y = failed.astype(np.float64)
     asked = _foremost(X, y, stands_for)
     theta, covariance = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
-    theta[asked], covariance[np.ix_(asked, asked)] = _relevant(X[:, asked], y, stands_for)
+    found = _relevant(X[:, asked], y, stands_for)
+    theta[asked], covariance[np.ix_(asked, asked)] = found.theta, found.covariance
     J = np.zeros((2, len(theta)))
     J[0, 0] = 1.0
     J[1, 1:] = theta[1:] / max(float(np.sqrt((theta[1:] ** 2).sum())), 1e-12)
     b = theta[1 : 1 + times * d].reshape(times, d)
-    return Odds(float(theta[0]), b, theta[1 + times * d :], J @ covariance @ J.T)
+    return Odds(float(theta[0]), b, theta[1 + times * d :], J @ covariance @ J.T, found.dof)
 
 
 def _foremost(X: FloatArray, y: FloatArray, w: FloatArray) -> IntArray:
@@ -81,7 +84,14 @@ def _foremost(X: FloatArray, y: FloatArray, w: FloatArray) -> IntArray:
     return np.sort(np.argsort(-apart, kind="stable")[: 1 + _COLUMNS])
 
 
-def _relevant(X: FloatArray, y: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+@dataclass(frozen=True)
+class _Regression:
+    theta: FloatArray
+    covariance: FloatArray
+    dof: float
+
+
+def _relevant(X: FloatArray, y: FloatArray, w: FloatArray) -> _Regression:
     """Probit regression with a prior variance for each column (automatic relevance)."""
     k = X.shape[1]
     theta, variance = np.zeros(k), np.ones(k)
@@ -104,7 +114,7 @@ def _relevant(X: FloatArray, y: FloatArray, w: FloatArray) -> tuple[FloatArray, 
         gone = np.concatenate([[False], variance[kept[1:]] < _NARROWEST])
         theta[kept[gone]] = 0.0
         kept = kept[~gone]
-    return theta, covariance
+    return _Regression(theta, covariance, float(decided[1:].sum()))
 
 
 def _score(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -115,9 +125,10 @@ def _score(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def explained(odds: Odds, rows: Rows, failed: BoolArray, weight: FloatArray) -> float:
-    """The part of the deviance that the odds take away from that of equal odds for all."""
+    """The part of the deviance that the odds take away from that of equal odds for all, as far as
+    as many slopes do not take it away by chance."""
     equal = np.full(rows.n, float(weight @ failed) / float(weight.sum()))
-    left = _deviance(odds.probability(rows), failed, weight)
+    left = _deviance(odds.probability(rows), failed, weight) + odds.dof
     return 1.0 - left / _deviance(equal, failed, weight)
 
 
