@@ -36,12 +36,13 @@ _ENOUGH = 5  # failures that are fitted to without waiting for the level to come
 _ELITES = 10  # episodes that a level is fitted to at least
 _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
-_TELLS = 4.0  # effective failures from which their rate says how far to go
+_TELLS, _SURE = 4.0, 30.0  # effective failures between which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
 _TO_PLAY_AGAIN = 4  # failures
 _FEW = 2.5  # effective failures from which odds can tell
 _WORTH = 2.0  # of an effective failure in odds, beside one that is fitted to
 _CHANCY = 4.0  # effective failures from which batches are of full size although chance decides
+_SLOPES = 3.0  # more than so many slopes are better shared over time, as the fit does
 _EXPLAINED = 0.3  # of the deviance, from which odds are believed
 _NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
 _PATIENCE = 2  # fits without progress
@@ -144,7 +145,9 @@ class ApeLearner(Learner):
         proposal = play_again(memory.rows.take(memory.failed), log_w)
         n = min(PLAYED, simulation.affordable() - 1)
         if n >= _TO_PLAY_AGAIN:
-            self.chance = 1.0 - float(simulation.run(proposal, n, 0).failed.mean())
+            again = simulation.run(proposal, n, 0)
+            if not again.unresolved.all():
+                self.chance = 1.0 - float(again.failed[~again.unresolved].mean())
 
     def _remember(self, batch: Episodes, shares: dict[int, float], proposal: Mixture) -> None:
         rows = self.scene.rows(batch)
@@ -207,13 +210,15 @@ class ApeLearner(Learner):
     def _by_odds(self) -> Fit | None:
         """Where chance decides with nature and odds tell who fails: a push along them."""
         course, rows = self.course, self.course.rows
-        if rows is None or not self.chance or self.problem.nominal.discrete:
+        told_apart = self.problem.horizon is not None and not self.problem.nominal.discrete
+        if rows is None or not self.chance or not told_apart:
             return None
         near = course.stands_for * np.exp(_NEAR * np.minimum(self.memory.nearness(rows), 0.0))
         ess = effective(near[course.failed])
         odds = fit_odds(rows, course.failed, near, self.scene.times) if ess >= _FEW else None
         found = None
-        if odds is not None and explained(odds, rows, course.failed, near) >= _EXPLAINED:
+        few = odds is not None and odds.dof <= _SLOPES
+        if odds and few and explained(odds, rows, course.failed, near) >= _EXPLAINED:
             found = push(odds, self.scene.columns.size, self._costs, self.config.defensive_share)
         if found is None:
             return None
@@ -284,7 +289,7 @@ class ApeLearner(Learner):
         self.choice = choose(
             (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
             first, elite, weight, self.config.defensive_share, ladder, self._costs,
-            furthest_eta(self._rate) if self.chance and self.ess >= _TELLS else 1.0,
+            furthest_eta(self._rate) if self.chance and _TELLS <= self.ess < _SURE else 1.0,
         )  # fmt: skip
 
     def _finished(self, simulation: Simulation) -> bool:
@@ -348,7 +353,7 @@ class ApeLearner(Learner):
                 "learning ended before failures were reached (the margin came down to "
                 f"{self.level:.3g}): raise the budget"
             ]
-        if self.alpha < 1.0:
+        if self.alpha < 1.0 and self._worth == 1.0:
             return [
                 f"learning had not converged (tempered weights, α = {self.alpha:.2f}, "
                 f"{self.ess:.0f} effective failures): raise the budget to about twice as much"

@@ -17,12 +17,14 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from apeval.learn.ape.feedback import Feedback
+from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.relax import NOMINAL, Choice, Costs
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 _FEWEST = 3  # failures
 _COLUMNS = 60
+_FARTHEST = 30.0  # η beyond this is as good as certain
 _ROUNDS, _NEWTON = 12, 4
 _WIDEST, _NARROWEST = 1.0, 1e-4  # prior variances of a slope; below the last it is left out
 _MEANS = np.arange(0.0, 6.01, 0.2)
@@ -50,6 +52,13 @@ class Odds:
         """|b|."""
         return float(np.sqrt((self.b**2).sum() + (self.b_0**2).sum()))
 
+    @property
+    def concentration(self) -> float:
+        """1 where one decision matters, less where several do: decisions are drawn apart, and so
+        much of a change of their spread along b is left in u."""
+        squares = np.append((self.b**2).sum(axis=1), (self.b_0**2).sum())
+        return float((squares**2).sum() / squares.sum() ** 2)
+
     def probability(self, rows: Rows) -> FloatArray:
         """P(failure | decisions), (n,)."""
         answer = rows.total((self.b[rows.t] * rows.e).sum(axis=1)) + rows.z_0 @ self.b_0
@@ -58,7 +67,7 @@ class Odds:
 
 def fit_odds(rows: Rows, failed: BoolArray, stands_for: FloatArray, times: int) -> Odds | None:
     """From complete episodes, each of which stands for a number of drawn ones."""
-    if failed.sum() < _FEWEST or failed.all():
+    if failed.sum() < _FEWEST or not 0.0 < stands_for @ failed < stands_for.sum():
         return None
     d = rows.e.shape[1]
     Z = np.zeros((rows.n, times, d))
@@ -66,14 +75,15 @@ def fit_odds(rows: Rows, failed: BoolArray, stands_for: FloatArray, times: int) 
     X = np.concatenate([np.ones((rows.n, 1)), Z.reshape(rows.n, -1), rows.z_0], axis=1)
     y = failed.astype(np.float64)
     asked = _foremost(X, y, stands_for)
-    theta, covariance = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
     found = _relevant(X[:, asked], y, stands_for)
-    theta[asked], covariance[np.ix_(asked, asked)] = found.theta, found.covariance
-    J = np.zeros((2, len(theta)))
+    J = np.zeros((2, len(asked)))
     J[0, 0] = 1.0
-    J[1, 1:] = theta[1:] / max(float(np.sqrt((theta[1:] ** 2).sum())), 1e-12)
+    J[1, 1:] = found.theta[1:] / max(float(np.sqrt((found.theta[1:] ** 2).sum())), 1e-12)
+    theta = np.zeros(X.shape[1])
+    theta[asked] = found.theta
     b = theta[1 : 1 + times * d].reshape(times, d)
-    return Odds(float(theta[0]), b, theta[1 + times * d :], J @ covariance @ J.T, found.dof)
+    error = J @ found.covariance @ J.T
+    return Odds(float(theta[0]), b, theta[1 + times * d :], error, found.dof)
 
 
 def _foremost(X: FloatArray, y: FloatArray, w: FloatArray) -> IntArray:
@@ -95,7 +105,7 @@ def _relevant(X: FloatArray, y: FloatArray, w: FloatArray) -> _Regression:
     """Probit regression with a prior variance for each column (automatic relevance)."""
     k = X.shape[1]
     theta, variance = np.zeros(k), np.ones(k)
-    theta[0] = float(ndtri(float(w @ y) / float(w.sum())))
+    theta[0] = float(ndtri(np.clip(float(w @ y) / float(w.sum()), 1e-12, 1.0 - 1e-12)))
     variance[0] = 1e6
     kept = np.arange(k)
     for _ in range(_ROUNDS):
@@ -119,7 +129,7 @@ def _relevant(X: FloatArray, y: FloatArray, w: FloatArray) -> _Regression:
 
 def _score(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Slope and curvature of log P(y) in η."""
-    sign = 2.0 * y - 1.0
+    sign, eta = 2.0 * y - 1.0, np.clip(eta, -_FARTHEST, _FARTHEST)
     mills = np.exp(-0.5 * eta**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(sign * eta))
     return sign * mills, mills * (mills + sign * eta)
 
@@ -159,15 +169,19 @@ def _best(odds: Odds, beta: float, costs: Costs, defensive: float) -> tuple[floa
     p = np.exp(-0.5 * _GRID**2)
     p /= p.sum()
     v = max(float((p * ndtr(odds.a + beta * _GRID)).sum()), 1e-300)
-    off = _POINTS @ np.linalg.cholesky(odds.error + 1e-9 * np.eye(2)).T
-    P = ndtr(odds.a + off[:, :1] + np.maximum(beta + off[:, 1:], 0.0) * _GRID)
-    failures = (p * P / (p * P).sum(axis=1, keepdims=True)).mean(axis=0)
+    values, vectors = np.linalg.eigh(odds.error)
+    off = _POINTS @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    log_P = np.log(p) + log_ndtr(odds.a + off[:, :1] + np.maximum(beta + off[:, 1:], 0.0) * _GRID)
+    failures = np.exp(log_P - log_sum(log_P)[:, None]).mean(axis=0)
     found: list[tuple[float, float, Choice]] = []
     for spread in _SPREADS:
-        e = (_GRID - _MEANS[:, None]) / spread
-        ratio = np.exp(0.5 * (_GRID**2 - e * e)) / spread
+        real = np.sqrt(1.0 + (spread**2 - 1.0) * odds.concentration)
+        e = (_GRID - _MEANS[:, None]) / real
+        ratio = np.exp(0.5 * (_GRID**2 - e * e)) / real
         for nominal in NOMINAL:
             rest = 1.0 - nominal - defensive
+            if rest <= 0.0:
+                continue
             moment = (failures / (nominal + _LADDER * defensive + rest * ratio)).sum(axis=1)
             k = int(np.argmin(moment))
             variance = max(0.0, float(moment[k]) / v - 1.0)

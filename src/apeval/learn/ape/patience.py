@@ -28,6 +28,7 @@ _TIMES, _ANSWERS = 12, 3  # cosines in time, of the level and of its answer to t
 _RIDGE = 0.3
 _USUAL = 0.95  # part of the states that are usual
 _LEAST_SPREAD = 1e-4
+_APART = 1e-6
 _ROUNDS, _STILL = 25, 1e-4
 
 
@@ -154,7 +155,7 @@ def _distance(e: FloatArray, inverse: FloatArray) -> FloatArray:
 
 def _usual(rows: Rows, w: FloatArray, times: int) -> Usual:
     f, W = rows.x.shape[1], w[rows.episode]
-    mean, inverse, limit = np.zeros((times, f)), np.zeros((times, f, f)), np.full(times, np.inf)
+    mean, inverse, limit = np.zeros((times, f)), np.zeros((times, f, f)), np.full(times, -np.inf)
     for t in range(1, times):
         here = rows.t == t
         if not here.any():
@@ -165,7 +166,8 @@ def _usual(rows: Rows, w: FloatArray, times: int) -> Usual:
         inverse[t] = np.linalg.inv((weight[:, None] * e).T @ e + _LEAST_SPREAD * np.eye(f))
         square = _distance(e, np.broadcast_to(inverse[t], (len(e), f, f)))
         order = np.argsort(square)
-        limit[t] = square[order][np.searchsorted(np.cumsum(weight[order]), _USUAL)]
+        at = min(int(np.searchsorted(np.cumsum(weight[order]), _USUAL)), len(order) - 1)
+        limit[t] = square[order][at] * (1.0 + _APART) + _APART  # no state lies on the boundary
     return Usual(mean, inverse, limit)
 
 

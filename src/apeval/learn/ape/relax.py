@@ -90,6 +90,8 @@ def choose(
         learned = _unseen(halves, eta, in_first, rows)
         for nominal in NOMINAL:
             rest = 1.0 - nominal - defensive
+            if rest <= 0.0:
+                continue
             q = nominal + explored + rest * learned
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
             cost = costs.of(nominal, defensive)
