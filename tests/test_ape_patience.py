@@ -168,6 +168,9 @@ def test_episodes_in_unusual_states_go_on() -> None:
     assert (
         judged.patience.watchful().part(scene.features(np.array([[0.0, 4.0]])), t[:1]) == WATCHFUL
     )
+    never_seen = learn_patience(rows, failed, ones, ones[failed], scene.times + 1)
+    assert never_seen is not None
+    assert not never_seen.patience.usual.contains(rows.x[:1], np.array([scene.times])).any()
     usual = judged.patience.usual.contains(rows.x, rows.t)
     for time in range(1, scene.times):
         assert usual[rows.t == time].mean() == pytest.approx(0.95, abs=0.01)
