@@ -15,7 +15,7 @@ from apeval.estimate.interval import estimate
 from apeval.estimate.sample import Sample, combine
 from apeval.learn.ape import pace
 from apeval.learn.ape.config import ApeConfig
-from apeval.learn.ape.feedback import fit_feedback
+from apeval.learn.ape.feedback import fit_feedback, let_wave
 from apeval.learn.ape.ladder import Persistent, Wider, ladder
 from apeval.learn.ape.learner import ApeLearner
 from apeval.learn.ape.log_sum import log_sum
@@ -29,6 +29,7 @@ from apeval.learn.ape.tilt import fit_tilt
 from apeval.learn.ape.value import LogValue
 from apeval.learn.method import Counted
 from apeval.problem.draws import Draws, make_key
+from apeval.problem.types import FloatArray
 from apeval.run.evaluate import evaluate, run_frozen_stage
 from apeval.simulate.adversary import Nominal, mixture
 from apeval.simulate.simulation import Budget, Simulation
@@ -129,7 +130,48 @@ def test_a_tilt_finds_known_probabilities() -> None:
     e = r.choice(3, size=(2_000, 2, 1), p=q)
     part, _ = fit_tilt(rows_of(e, p=p), np.ones(2_000), 2, None)
     got = part.probabilities(np.zeros((1, 0)), np.zeros(1, np.int64), p[None])
-    assert got[0] == pytest.approx(q, abs=0.04)
+    assert got[0] == pytest.approx(0.9 * q + 0.1 * p, abs=0.04)  # a tenth stays with π_E,gt
+
+
+def bump(x: FloatArray) -> FloatArray:
+    """P(second of two outcomes), high around the origin only: no straight line has this shape."""
+    return np.asarray(0.1 + 0.8 * np.exp(-(x**2).sum(axis=1)))
+
+
+def on_a_square(n: int, seed: int) -> FloatArray:
+    return rng(seed).uniform(-2.0, 2.0, (n, 2))
+
+
+def test_a_tilt_follows_a_bump_over_the_state() -> None:
+    x, p = on_a_square(6_000, 20), np.array([0.5, 0.5])
+    e = (rng(21).uniform(size=6_000) < bump(x)).astype(np.float64)
+    rows = Rows(
+        e[:, None], np.tile(p, (6_000, 1)), x, np.zeros(6_000, np.int64), np.arange(6_000), 6_000,
+        np.zeros((6_000, 0)),
+    )  # fmt: skip
+    part, _ = fit_tilt(rows, np.ones(6_000), 1, None)
+    other = on_a_square(2_000, 22)
+    got = part.probabilities(other, np.zeros(2_000, np.int64), np.tile(p, (2_000, 1)))
+    error = got[:, 1] - (0.9 * bump(other) + 0.05)
+    # 30 waves fitted to 6,000 outcomes: √(30 · 0.25 / 6,000) = 0.035
+    assert np.sqrt((error**2).mean()) < 2.0 * 0.035
+    assert got.min() >= 0.05  # a tenth of π_E,gt, wherever the tilt is wrong
+
+
+def test_a_push_follows_a_bump_over_the_state_only_where_there_is_one() -> None:
+    x = on_a_square(1_500, 23)
+    noise = 0.7 * rng(24).standard_normal((1_500, 1))
+    for mean, waving in ((2.0 * bump(x), True), (0.5 * x[:, 0], False)):
+        rows = Rows(
+            mean[:, None] + noise, np.zeros((1_500, 0)), x, np.zeros(1_500, np.int64),
+            np.arange(1_500), 1_500, np.zeros((1_500, 0)),
+        )  # fmt: skip
+        plain, _ = fit_feedback(rows, np.ones(1_500), 1, None)
+        part = let_wave(plain, rows, np.ones(1_500), 1)
+        assert (part.B.shape[2] > plain.B.shape[2]) == waving
+        got = part.push(x, rows.t, np.zeros((1_500, 1)))[:, 0]
+        # at most 35 coefficients: √(35 · 0.49 / 1,500) = 0.107
+        assert np.sqrt(((got - mean) ** 2).mean()) < 2.0 * 0.107
 
 
 def test_tempering_keeps_so_many_effective_weights() -> None:

@@ -1,5 +1,5 @@
-"""z_t ~ N(B_t [1, x, tanh 3x], C_t): a push that answers to the state, shared over time as far
-as the data do not ask for more.
+"""z_t ~ N(B_t [1, x, tanh 3x, waves], C_t): a push that answers to the state, shared over time
+and without waves as far as the data do not ask for more.
 
 π_E* ∝ π_E,gt · (r + v(s')) has this form where log v is quadratic; the fit is Bayesian, so that
 with few failures it stays near π_E,gt and near constant in time.
@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from apeval.learn.ape.part import ContinuousPart
+from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import Smooth, design, regress
+from apeval.learn.ape.regression import Smooth, design, regress, waving_design
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
@@ -26,7 +26,7 @@ _EIGENVALUES = (0.2, 4.0)
 
 @dataclass(frozen=True, eq=False)
 class Feedback(ContinuousPart):
-    """Means B (T, d, 1+2f), covariances C (T, d, d), and N(m_0, C_0) for the start."""
+    """Means B (T, d, features), covariances C (T, d, d), and N(m_0, C_0) for the start."""
 
     B: FloatArray
     C: FloatArray
@@ -46,7 +46,8 @@ class Feedback(ContinuousPart):
         ).sum(axis=1)
 
     def _mean(self, x: FloatArray, t: IntArray) -> FloatArray:
-        mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design(x))
+        X = design(x) if self.B.shape[2] == 1 + 2 * x.shape[1] else waving_design(x)
+        mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], X)
         return mean
 
     def standardise(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
@@ -62,8 +63,8 @@ class Feedback(ContinuousPart):
 
     def row_ratio(self, rows: Rows) -> FloatArray:
         e, log_det = self.standardise(rows)
-        ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
-        return ratio - log_det
+        ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1)) - log_det
+        return ratio
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
         if z_0.shape[1] == 0 or len(self.m_0) == 0:
@@ -100,8 +101,19 @@ def fit_feedback(
 ) -> tuple[Feedback, Smooth]:
     """The fit to episodes with weights w, whose sum is the number of episodes that they are
     worth; `smooth` repeats an earlier choice of smoothness, None chooses by evidence."""
+    return _fit(rows, w, times, smooth, False)
+
+
+def let_wave(part: Part, rows: Rows, w: FloatArray, times: int) -> Feedback:
+    """The part fitted anew, with waves where the evidence asks for them."""
+    return _fit(rows, w, times, None, True)[0]
+
+
+def _fit(
+    rows: Rows, w: FloatArray, times: int, smooth: Smooth | None, waving: bool
+) -> tuple[Feedback, Smooth]:
     d, W = rows.e.shape[1], w[rows.episode]
-    fit = regress(rows, W, times, smooth)
+    fit = regress(rows, W, times, smooth, waving)
     count = np.bincount(rows.t, W, times).astype(np.float64)
     S = np.zeros((times, d, d))
     for i in range(d):
@@ -146,4 +158,4 @@ def _bounded(C: FloatArray) -> FloatArray:
     return bounded
 
 
-LEARNER = PartLearner(fit_feedback)
+LEARNER = PartLearner(fit_feedback, let_wave)

@@ -18,7 +18,6 @@ from apeval.learn.ape.patience import Patience
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
-_SIZES = (1, 2, 4)
 _PER_PART = 5.0  # effective failures that a part needs
 _ROUNDS = 8
 _CHOOSE_AT = (0, 3)  # rounds in which smoothness is chosen anew
@@ -96,7 +95,7 @@ def fit_mixture(
     that no mode is sampled too rarely to be corrected."""
     w = w / w.sum()
     best: Fitted | None = None
-    for size in _SIZES:
+    for size in learner.sizes:
         if size > 1 and size * _PER_PART > effective(w):
             break
         found = _maximise(rows, w, learner, times, size, rng)

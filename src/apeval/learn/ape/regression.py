@@ -10,12 +10,15 @@ import numpy as np
 
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.sparse import believed
+from apeval.learn.ape.waves import waves
 from apeval.problem.types import FloatArray, IntArray
 
 _BASES = (1, 3, 6)  # cosines in time
 _CONSTANT = (0.3, 1.0, 3.0)  # prior standard deviations of a push,
 _SLOPE = (0.003, 0.1, 0.5, 2.5)  # of its answer to the state,
 _CURVE = (0.003, 0.2, 0.6)  # and of what saturates in that answer
+_WAVE = (0.0, 0.5, 1.5)  # and of anything else that is smooth; 0: nothing
+_WAVE_BASES = 3  # cosines in time that waves may have
 _EVERY_TIME = 12  # up to so many times, each may have a push of its own,
 _EVERY_ANSWER = 6  # and up to so many an answer of its own
 _LEAST_NOISE = 0.05
@@ -24,7 +27,7 @@ _LEAST_NOISE = 0.05
 @dataclass(frozen=True)
 class Smooth:
     """Cosines in time for the push and for its answer to the state, and prior standard
-    deviations of push, answer and saturation."""
+    deviations of push, answer, saturation and waves."""
 
     bases: int
     fast: float
@@ -33,11 +36,18 @@ class Smooth:
     constant: float
     slope: float
     curve: float
+    wave: float
+
+    @property
+    def waving(self) -> int:
+        """Cosines in time for the waves."""
+        return min(self.answers, _WAVE_BASES) if self.wave > 0.0 else 0
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Coefficients (T, d, 1+2f), what they leave unexplained, and what they cost."""
+    """Coefficients (T, d, 1+2f) or, with waves, (T, d, 1+2f+m), what they leave unexplained, and
+    what they cost."""
 
     B: FloatArray
     residual: FloatArray
@@ -50,10 +60,16 @@ def design(x: FloatArray) -> FloatArray:
     return np.concatenate([np.ones((len(x), 1)), x, np.tanh(3.0 * x)], axis=1)
 
 
-def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None) -> Fitted:
-    """With the smoothness given, or the one that the evidence prefers."""
-    X = design(rows.x)
+def waving_design(x: FloatArray) -> FloatArray:
+    """[1, x, tanh 3x, waves], (n, 1+2f+m)."""
+    return np.concatenate([design(x), waves(x)], axis=1)
+
+
+def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None, waving: bool) -> Fitted:
+    """With the smoothness given, or the one that the evidence prefers, with waves or without."""
+    X = waving_design(rows.x) if waving else design(rows.x)
     f = rows.x.shape[1]
+    straight, m = 1 + 2 * f, X.shape[1] - 1 - 2 * f
     noise = _noise_within_times(rows, W, times)
     pushes, answers = _choices(times, _EVERY_TIME), _choices(times, _EVERY_ANSWER)
     psi = cosines(times, max(pushes[-1], answers[-1]))
@@ -62,22 +78,40 @@ def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None) -> Fit
     Phi = np.concatenate(
         [
             at[:, : pushes[-1]],
-            (at[:, :most, None] * X[:, None, 1:]).reshape(len(X), -1),
+            _products(at[:, :most], X[:, 1:straight]),
+            _products(at[:, : min(most, _WAVE_BASES)], X[:, straight:]),
         ],
         axis=1,
     )
     weighted = Phi * W[:, None]
-    normal = _Normal(Phi.T @ weighted / noise, weighted.T @ rows.e / noise, times, pushes[-1], f)
+    normal = _Normal(
+        Phi.T @ weighted / noise, weighted.T @ rows.e / noise, times, pushes[-1], most, f, m
+    )
     smooth = smooth or _search(normal, pushes, answers)
     mu, dof = normal.solve(smooth)
     d, own = rows.e.shape[1], smooth.bases
-    B = np.zeros((times, d, 1 + 2 * f))
+    X = X if smooth.waving else X[:, :straight]
+    B = np.zeros((times, d, X.shape[1]))
     B[:, :, 0] = psi[:, :own] @ mu[:own]
-    gains = mu[own:].T.reshape(d, smooth.answers, 2 * f)
-    B[:, :, 1:] = np.einsum("tk,dkf->tdf", psi[:, : smooth.answers], gains)
+    to = own + smooth.answers * 2 * f
+    B[:, :, 1:straight] = _gains(psi[:, : smooth.answers], mu[own:to])
+    if smooth.waving:
+        B[:, :, straight:] = _gains(psi[:, : smooth.waving], mu[to:])
     less = _doubtful(B, X, W, rows.t, noise * own / times)
     B[:, :, 0] -= less
     return Fitted(B, rows.e - Phi[:, normal.columns(smooth)] @ mu + less[rows.t], dof, smooth)
+
+
+def _products(at: FloatArray, X: FloatArray) -> FloatArray:
+    """Every cosine in time with every feature, (n, k·f)."""
+    return (at[:, :, None] * X[:, None, :]).reshape(len(X), -1)
+
+
+def _gains(psi: FloatArray, mu: FloatArray) -> FloatArray:
+    """Coefficients of the products as they are at every time, (T, d, f)."""
+    bases, d = psi.shape[1], mu.shape[1]
+    gains: FloatArray = np.einsum("tk,dkf->tdf", psi, mu.T.reshape(d, bases, len(mu) // bases))
+    return gains
 
 
 def _doubtful(B: FloatArray, X: FloatArray, W: FloatArray, t: IntArray, noise: float) -> FloatArray:
@@ -109,18 +143,23 @@ def _decay(bases: int) -> FloatArray:
 @dataclass(frozen=True)
 class _Normal:
     """The normal equations of the largest model, ΦᵀWΦ and ΦᵀWz over the noise: `pushes` columns
-    for the push, then 2f for each cosine of the answer. Smaller models have fewer of both."""
+    for the push, then 2f for each cosine of the answer, then m for each of the waves. Smaller
+    models have fewer of each."""
 
     G: FloatArray
     R: FloatArray
     times: int
     pushes: int
+    answers: int
     f: int
+    m: int
 
     def columns(self, smooth: Smooth) -> IntArray:
         """Those of a smaller model."""
+        first = self.pushes + self.answers * 2 * self.f
         answers = self.pushes + np.arange(smooth.answers * 2 * self.f)
-        return np.concatenate([np.arange(smooth.bases), answers])
+        waving = first + np.arange(smooth.waving * self.m)
+        return np.concatenate([np.arange(smooth.bases), answers, waving])
 
     def posterior(self, smooth: Smooth) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Prior precisions, posterior precision and right-hand side."""
@@ -128,7 +167,8 @@ class _Normal:
         within = np.array(f * [smooth.slope] + f * [smooth.curve])
         push = smooth.constant * _decay(smooth.bases) ** (1.0 - smooth.fast)
         answer = (_decay(smooth.answers)[:, None] * within).ravel()
-        precision = 1.0 / np.concatenate([push, answer]) ** 2
+        wave = np.repeat(smooth.wave * _decay(smooth.waving), self.m)
+        precision = 1.0 / np.concatenate([push, answer, wave]) ** 2
         return precision, self.G[np.ix_(keep, keep)] + np.diag(precision), self.R[keep]
 
     def evidence(self, smooth: Smooth) -> float:
@@ -151,7 +191,7 @@ class _Normal:
 
 def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
     """Coordinate by coordinate, twice over what decides the rest."""
-    best = Smooth(pushes[len(pushes) // 2], 0.0, answers[0], 1.0, _SLOPE[1], _CURVE[0])
+    best = Smooth(pushes[len(pushes) // 2], 0.0, answers[0], 1.0, _SLOPE[1], _CURVE[0], _WAVE[0])
     score = normal.evidence(best)
     sweeps: list[tuple[str, Sequence[float]]] = [
         ("bases", pushes),
@@ -160,6 +200,7 @@ def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
         ("constant", _CONSTANT),
         ("answers", answers),
         ("curve", _CURVE),
+        ("wave", _WAVE if normal.m else ()),
         ("bases", pushes),
         ("slope", _SLOPE),
     ]
