@@ -18,6 +18,7 @@ from apeval.learn.ape.patience import Patience
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
+_SIZES = (1, 2, 4)
 _PER_PART = 5.0  # effective failures that a part needs
 _ROUNDS = 8
 _CHOOSE_AT = (0, 3)  # rounds in which smoothness is chosen anew
@@ -62,7 +63,8 @@ class Fitted:
     score: float
 
     def refit(self, rows: Rows, w: FloatArray, learner: PartLearner, times: int) -> Fit | None:
-        """The same parts on other weights, as in a half of the data; None where one has none."""
+        """The same parts on other weights, as in a half of the data, finished by these alone; None
+        where one has none."""
         parts = []
         for j, smooth in enumerate(self.smooth):
             mine = w * self.belongs[:, j]
@@ -95,7 +97,7 @@ def fit_mixture(
     that no mode is sampled too rarely to be corrected."""
     w = w / w.sum()
     best: Fitted | None = None
-    for size in learner.sizes:
+    for size in _SIZES:
         if size > 1 and size * _PER_PART > effective(w):
             break
         found = _maximise(rows, w, learner, times, size, rng)

@@ -29,8 +29,6 @@ class PartLearner:
 
     fit: FitPart
     finish: FinishPart = _as_it_is
-    sizes: tuple[int, ...] = (1, 2, 4)
-    """Numbers of parts that a mixture may have."""
 
 
 def find_part_learner(name: str, discrete: bool) -> PartLearner:

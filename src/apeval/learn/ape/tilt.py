@@ -1,8 +1,9 @@
-"""q(a | x, t) ∝ π_E,gt(a) · exp(θ_a · φ(x, t)): a tilt of outcomes that answers to the state.
+"""q(a | x, t) = (1 − κ) · q_θ(a) + κ · π_E,gt(a), with q_θ(a) ∝ π_E,gt(a) · exp(θ_a · φ(x, t)): a
+tilt of outcomes that answers to the state.
 
-φ holds the state, its saturation and random waves over it, so that one tilt can follow
-π_E,gt(a)·v(s')/v(s) (eq. 4), which is a function of state and time alone. Every decision keeps a
-part of π_E,gt: where the tilt is wrong, its price is bounded.
+φ holds the state, its saturation and random waves over it, so that a tilt can follow
+π_E* ∝ π_E,gt(a) · (r + v(s')) where that bends. What every decision keeps of π_E,gt, κ, bounds the
+price of a decision that the tilt gets wrong.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from scipy.optimize import minimize
 
 from apeval.learn.ape.ladder import outcome_ratio
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.part import DiscretePart
+from apeval.learn.ape.part import DiscretePart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import cosines, waving_design
+from apeval.learn.ape.regression import cosines, design, waving_design
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
@@ -25,40 +26,62 @@ _CONSTANT, _SLOPE, _CURVE, _WAVES = 1.5, 1.0, 0.5, 3.0  # prior standard deviati
 _STEPS = 25  # of the optimiser
 _BASES = 3
 _CURVATURE = 0.1  # of −log q in a score, about: q(1 − q)
-_KEPT = 0.1  # of π_E,gt in every decision
+_KEPT, _LEAST_KEPT = 0.1, 0.05  # κ, and where nothing is held back
 
 
 @dataclass(frozen=True, eq=False)
 class Tilt(DiscretePart):
-    """θ at every time that is told apart, (T, K, features)."""
+    """θ of every cosine in time, (bases, K, features), over `times` that are told apart."""
 
     theta: FloatArray
+    times: int
     dof: float = field(default=0.0)
+    kept: float = field(default=_LEAST_KEPT)
 
     def probabilities(self, x: FloatArray, t: IntArray, p: FloatArray) -> FloatArray:
-        score = np.einsum("nkf,nf->nk", self.theta[t], waving_design(x))
+        bases, _, width = self.theta.shape
+        X = design(x) if width == 1 + 2 * x.shape[1] else waving_design(x)
+        psi = cosines(self.times, bases)[t]
         with np.errstate(divide="ignore"):
-            log_q = np.log(p) + score
+            log_q = np.log(p)
+        for k in range(bases):
+            log_q += psi[:, k, None] * (X @ self.theta[k].T)
         q: FloatArray = np.exp(log_q - log_sum(log_q)[:, None])
-        return (1.0 - _KEPT) * q + _KEPT * p
+        return (1.0 - self.kept) * q + self.kept * p
 
     def row_ratio(self, rows: Rows) -> FloatArray:
         return outcome_ratio(self.probabilities(rows.x, rows.t, rows.p), rows)
 
     def relaxed(self, eta: float) -> Tilt:
-        return self if eta == 1.0 else Tilt(eta * self.theta, self.dof)
+        """First every decision keeps more of π_E,gt, then the tilt itself gives way."""
+        if eta == 1.0:
+            return self
+        less = 1.0 if eta > 0.8 else eta
+        return Tilt(less * self.theta, self.times, self.dof, _KEPT)
 
 
 def fit_tilt(
     rows: Rows, w: FloatArray, times: int, before: FloatArray | None
 ) -> tuple[Tilt, FloatArray]:
-    """Penalised maximum likelihood with episode weights w, from where an earlier fit ended."""
+    """Without waves: penalised maximum likelihood with episode weights w, from where an earlier
+    fit ended."""
+    return _fit(rows, w, times, before, False)
+
+
+def let_wave(part: Part, rows: Rows, w: FloatArray, times: int) -> Tilt:
+    """The part fitted anew, with waves."""
+    return _fit(rows, w, times, None, True)[0]
+
+
+def _fit(
+    rows: Rows, w: FloatArray, times: int, before: FloatArray | None, waving: bool
+) -> tuple[Tilt, FloatArray]:
+    rows, w = rows.take(w > 0.0), w[w > 0.0]
     n, K = rows.p.shape
     bases = min(_BASES, times)
-    psi = cosines(times, bases)
-    X, f = waving_design(rows.x), rows.x.shape[1]
+    X, f = waving_design(rows.x) if waving else design(rows.x), rows.x.shape[1]
     width = X.shape[1]
-    Phi = (psi[rows.t][:, :, None] * X[:, None, :]).reshape(n, -1)
+    Phi = (cosines(times, bases)[rows.t][:, :, None] * X[:, None, :]).reshape(n, -1)
     decay = np.repeat(1.0 / (1.0 + np.arange(bases)), width)
     rest = width - 1 - 2 * f
     within = np.tile([_CONSTANT] + f * [_SLOPE] + f * [_CURVE] + rest * [_WAVES], bases)
@@ -76,9 +99,11 @@ def fit_tilt(
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         u = flat.reshape(K, -1)
-        q = np.exp(log_p + rounded @ u.T)
+        score = log_p + rounded @ u.T
+        top = score.max(axis=1)
+        q = np.exp(score - top[:, None])
         norm = q.sum(axis=1)
-        fit = float((seen * u).sum()) - float(W @ np.log(norm))
+        fit = float((seen * u).sum()) - float(W @ (np.log(norm) + top))
         q *= (W / norm)[:, None]
         slope = u @ prior
         return 0.5 * float((slope * u).sum()) - fit, (slope - seen + q.T @ rounded).ravel()
@@ -86,9 +111,9 @@ def fit_tilt(
     start = np.zeros((K, len(decay))) if before is None else before @ L
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     theta = np.asarray(found.x).reshape(K, -1) @ inverse
-    at_times = np.einsum("tk,akf->taf", psi, theta.reshape(K, bases, width))
     dof = (K - 1) * (len(L) - float(np.trace(prior)))
-    return Tilt(at_times, dof), theta
+    at_bases = np.ascontiguousarray(theta.reshape(K, bases, width).transpose(1, 0, 2))
+    return Tilt(at_bases, times, dof), theta
 
 
-LEARNER = PartLearner(fit_tilt, sizes=(1,))
+LEARNER = PartLearner(fit_tilt, let_wave)
