@@ -352,6 +352,7 @@ def test_a_plan_tells_what_the_run_takes() -> None:
     taken = apeval.evaluate(problem, target_error=0.05, seed=3)
     assert plan.steps_range is not None
     assert plan.steps_range[0] <= taken.steps <= plan.steps_range[1]
+    assert plan.steps == pytest.approx(taken.steps, rel=0.3)  # batches of learning count, too
     assert plan.monte_carlo_episodes == pytest.approx(1.96**2 / (plan.estimate * 0.05**2), rel=1e-3)
 
 

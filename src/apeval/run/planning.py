@@ -173,11 +173,14 @@ def plan(
     if pilot.outcome is None or final is None or seen < _FEWEST:
         return _unknown(result, target_error, _two_digits(_longer(seen) * steps), said, command)
     n = needed(final, target_error, confidence, seed)
+    left = [
+        max(1.0, k - _counted(pilot.outcome.sample, final)) for k in (n.low, n.expected, n.high)
+    ]
     length = float(final.length.mean())
     rate = (result.steps - pilot.steps) / max(pilot.ended_at - pilot.learned_at, 1e-9)
     start = result.seconds - (pilot.ended_at - pilot.learned_at)
-    budget = [pilot.steps + length * k for k in (n.low, n.expected, n.high)]
-    times = [start + length * k / rate for k in (n.low, n.expected, n.high)]
+    budget = [pilot.steps + length * k for k in left]
+    times = [start + length * k / rate for k in left]
     episodes = _monte_carlo(result.estimate, target_error, confidence)
     nominal_length = _nominal_length(pilot.outcome.sample)
     enough = _two_digits(budget[2])
@@ -229,6 +232,14 @@ def _final(outcome: Outcome) -> Sample:
         log_share=None,
         **{name: getattr(sample, name)[mine] for name in names},
     )
+
+
+def _counted(sample: Sample, final: Sample) -> float:
+    """Frozen episodes that the batches of learning stand for, by their shares of the estimate."""
+    if sample.log_share is None:
+        return 0.0
+    rest = float(np.exp(sample.log_share[-1]))  # the last stage comes last
+    return final.n * (1.0 - rest) / rest
 
 
 def _failures(sample: Sample) -> float:
