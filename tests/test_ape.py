@@ -172,7 +172,13 @@ def test_a_tilt_follows_a_bump_over_the_state() -> None:
     error = got[:, 1] - (0.95 * bump(other) + 0.025)
     # 30 waves fitted to 6,000 outcomes: √(30 · 0.25 / 6,000) = 0.035
     assert np.sqrt((error**2).mean()) < 2.0 * 0.035
-    assert got.min() >= 0.025  # a twentieth of π_E,gt, wherever the tilt is wrong
+
+
+def test_a_tilted_decision_keeps_a_part_of_the_nominal_however_far_it_is_tilted() -> None:
+    far = Tilt(np.array([[[0.0], [50.0]]]), 1)
+    x, t, p = np.zeros((1, 0)), np.zeros(1, np.int64), np.array([[0.8, 0.2]])
+    assert far.probabilities(x, t, p)[0] == pytest.approx([0.05 * 0.8, 0.95 + 0.05 * 0.2])
+    assert far.relaxed(0.85).probabilities(x, t, p)[0, 0] == pytest.approx(0.1 * 0.8)
 
 
 def test_a_push_follows_a_bump_over_the_state_only_where_there_is_one() -> None:

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import Smooth, design, regress, waving_design
+from apeval.learn.ape.regression import Smooth, design_of, regress
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
@@ -46,8 +46,7 @@ class Feedback(ContinuousPart):
         ).sum(axis=1)
 
     def _mean(self, x: FloatArray, t: IntArray) -> FloatArray:
-        X = design(x) if self.B.shape[2] == 1 + 2 * x.shape[1] else waving_design(x)
-        mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], X)
+        mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design_of(x, self.B.shape[2]))
         return mean
 
     def standardise(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
@@ -63,8 +62,8 @@ class Feedback(ContinuousPart):
 
     def row_ratio(self, rows: Rows) -> FloatArray:
         e, log_det = self.standardise(rows)
-        ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1)) - log_det
-        return ratio
+        ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
+        return ratio - log_det
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
         if z_0.shape[1] == 0 or len(self.m_0) == 0:

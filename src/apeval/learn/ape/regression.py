@@ -65,6 +65,11 @@ def waving_design(x: FloatArray) -> FloatArray:
     return np.concatenate([design(x), waves(x)], axis=1)
 
 
+def design_of(x: FloatArray, width: int) -> FloatArray:
+    """The design with so many columns, with waves or without."""
+    return design(x) if width == 1 + 2 * x.shape[1] else waving_design(x)
+
+
 def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None, waving: bool) -> Fitted:
     """With the smoothness given, or the one that the evidence prefers, with waves or without."""
     X = waving_design(rows.x) if waving else design(rows.x)

@@ -18,7 +18,7 @@ from apeval.learn.ape.ladder import outcome_ratio
 from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.part import DiscretePart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import cosines, design, waving_design
+from apeval.learn.ape.regression import cosines, design, design_of, waving_design
 from apeval.learn.ape.rows import Rows
 from apeval.problem.types import FloatArray, IntArray
 
@@ -27,6 +27,7 @@ _STEPS = 25  # of the optimiser
 _BASES = 3
 _CURVATURE = 0.1  # of −log q in a score, about: q(1 − q)
 _KEPT, _LEAST_KEPT = 0.1, 0.05  # κ, and where nothing is held back
+_UPRIGHT = 0.85  # η down to which θ stays as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Tilt(DiscretePart):
 
     def probabilities(self, x: FloatArray, t: IntArray, p: FloatArray) -> FloatArray:
         bases, _, width = self.theta.shape
-        X = design(x) if width == 1 + 2 * x.shape[1] else waving_design(x)
+        X = design_of(x, width)
         psi = cosines(self.times, bases)[t]
         with np.errstate(divide="ignore"):
             log_q = np.log(p)
@@ -56,7 +57,7 @@ class Tilt(DiscretePart):
         """First every decision keeps more of π_E,gt, then the tilt itself gives way."""
         if eta == 1.0:
             return self
-        less = 1.0 if eta > 0.8 else eta
+        less = 1.0 if eta >= _UPRIGHT else eta
         return Tilt(less * self.theta, self.times, self.dof, _KEPT)
 
 
