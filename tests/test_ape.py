@@ -15,14 +15,14 @@ from apeval.estimate.interval import estimate
 from apeval.estimate.sample import Sample, combine
 from apeval.learn.ape import pace
 from apeval.learn.ape.config import ApeConfig
-from apeval.learn.ape.feedback import fit_feedback, let_wave
+from apeval.learn.ape.feedback import LEARNER as FEEDBACK
+from apeval.learn.ape.feedback import fit_feedback
 from apeval.learn.ape.ladder import Persistent, Wider, ladder
 from apeval.learn.ape.learner import ApeLearner
 from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.memory import tempered
 from apeval.learn.ape.mixture_fit import effective, fit_mixture
 from apeval.learn.ape.part import Player
-from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene
 from apeval.learn.ape.tilt import LEARNER as TILT
@@ -117,12 +117,12 @@ def test_two_modes_become_two_parts_and_one_stays_one() -> None:
     r = rng(4)
     side = np.where(r.uniform(size=300) < 0.5, 1.0, -1.0)[:, None, None]
     two = rows_of(1.5 * side + 0.5 * r.standard_normal((300, 6, 1)))
-    found = fit_mixture(two, np.ones(300), PartLearner(fit_feedback), 6, rng(0))
+    found = fit_mixture(two, np.ones(300), FEEDBACK, 6, rng(0))
     assert len(found.fit.parts) == 2
     centres = sorted(float(part.B[:, 0, 0].mean()) for part in found.fit.parts)  # type: ignore[attr-defined]
     assert centres == pytest.approx([-1.5, 1.5], abs=0.15)
     one = rows_of(1.5 + 0.5 * r.standard_normal((300, 6, 1)))
-    assert len(fit_mixture(one, np.ones(300), PartLearner(fit_feedback), 6, rng(0)).fit.parts) == 1
+    assert len(fit_mixture(one, np.ones(300), FEEDBACK, 6, rng(0)).fit.parts) == 1
 
 
 def test_a_tilt_finds_known_probabilities() -> None:
@@ -165,7 +165,7 @@ def test_a_tilt_follows_a_bump_over_the_state() -> None:
         e[:, None], np.tile(p, (6_000, 1)), x, np.zeros(6_000, np.int64), np.arange(6_000), 6_000,
         np.zeros((6_000, 0)),
     )  # fmt: skip
-    part = TILT.finish(fit_tilt(rows, np.ones(6_000), 1, None)[0], rows, np.ones(6_000), 1)
+    part = TILT.finish(rows, np.ones(6_000), 1, None)
     assert isinstance(part, Tilt)
     other = on_a_square(2_000, 22)
     got = part.probabilities(other, np.zeros(2_000, np.int64), np.tile(p, (2_000, 1)))
@@ -190,7 +190,7 @@ def test_a_push_follows_a_bump_over_the_state_only_where_there_is_one() -> None:
             np.arange(1_500), 1_500, np.zeros((1_500, 0)),
         )  # fmt: skip
         plain, _ = fit_feedback(rows, np.ones(1_500), 1, None)
-        part = let_wave(plain, rows, np.ones(1_500), 1)
+        part = FEEDBACK.finish(rows, np.ones(1_500), 1, None)
         assert (part.B.shape[2] > plain.B.shape[2]) == waving
         got = part.push(x, rows.t, np.zeros((1_500, 1)))[:, 0]
         # at most 35 coefficients: √(35 · 0.49 / 1,500) = 0.107

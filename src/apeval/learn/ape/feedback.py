@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from apeval.learn.ape.part import ContinuousPart, Part
+from apeval.learn.ape.part import ContinuousPart
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.regression import Smooth, design_of, regress
 from apeval.learn.ape.rows import Rows
@@ -103,8 +103,8 @@ def fit_feedback(
     return _fit(rows, w, times, smooth, False)
 
 
-def let_wave(part: Part, rows: Rows, w: FloatArray, times: int) -> Feedback:
-    """The part fitted anew, with waves where the evidence asks for them."""
+def let_wave(rows: Rows, w: FloatArray, times: int, smooth: object) -> Feedback:
+    """With waves where the evidence asks for them, which chooses all smoothness anew."""
     return _fit(rows, w, times, None, True)[0]
 
 

@@ -70,9 +70,7 @@ class Fitted:
             mine = w * self.belongs[:, j]
             if effective(mine) < 1.0:
                 return None
-            worth = _worth(mine)
-            part = learner.fit(rows, worth, times, smooth)[0]
-            parts.append(learner.finish(part, rows, worth, times))
+            parts.append(learner.finish(rows, _worth(mine), times, smooth))
         return Fit(tuple(parts), self.fit.shares)
 
 
@@ -108,8 +106,8 @@ def fit_mixture(
         raise ValueError("no episode to fit to")
     shares = 0.5 * best.fit.shares + 0.5 / len(best.fit.shares)
     parts = tuple(
-        learner.finish(part, rows, _worth(w * best.belongs[:, j]), times)
-        for j, part in enumerate(best.fit.parts)
+        learner.finish(rows, _worth(w * mine), times, smooth)
+        for mine, smooth in zip(best.belongs.T, best.smooth, strict=True)
     )
     return Fitted(Fit(parts, shares), best.belongs, best.smooth, best.score)
 

@@ -15,20 +15,17 @@ from apeval.problem.types import FloatArray
 FitPart = Callable[[Rows, FloatArray, int, Any], tuple[Part, Any]]
 """``fit(rows, w, times, smooth)``: a part from weighted episodes, and what is needed to repeat
 the fit on other weights (None: choose it)."""
-FinishPart = Callable[[Part, Rows, FloatArray, int], Part]
-"""``finish(part, rows, w, times)``: what is too slow for every round of a mixture's fit."""
-
-
-def _as_it_is(part: Part, rows: Rows, w: FloatArray, times: int) -> Part:
-    return part
+FinishPart = Callable[[Rows, FloatArray, int, Any], Part]
+"""``finish(rows, w, times, smooth)``: the part that proposes, with all that is too slow for every
+round of a mixture's fit."""
 
 
 @dataclass(frozen=True)
 class PartLearner:
-    """Fits a part, then finishes it."""
+    """Fits parts round by round, and once more when it is known which episodes are theirs."""
 
     fit: FitPart
-    finish: FinishPart = _as_it_is
+    finish: FinishPart
 
 
 def find_part_learner(name: str, discrete: bool) -> PartLearner:

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from apeval.learn.ape.feedback import Feedback, fit_feedback
 from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
+from apeval.learn.ape.regression import Smooth
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape_scalable.flow import Flow, one_thread
 from apeval.problem.types import FloatArray, IntArray
@@ -68,10 +69,15 @@ def context(x: FloatArray, t: IntArray, times: int) -> FloatArray:
     return np.concatenate([x, (t / max(1, times - 1))[:, None]], axis=1)
 
 
-def bend(part: Part, rows: Rows, w: FloatArray, times: int) -> Part:
+def fit_bent(rows: Rows, w: FloatArray, times: int, smooth: Smooth | None) -> Part:
+    """A Gaussian part, bent as far as failures that it was not trained on speak for it."""
+    return bend(fit_feedback(rows, w, times, smooth)[0], rows, w, times)
+
+
+def bend(part: Feedback, rows: Rows, w: FloatArray, times: int) -> Part:
     """The part with a flow trained on three quarters of the failures, if the last quarter is
     likelier under it; otherwise the part as it was."""
-    if not isinstance(part, Feedback) or float(w.sum()) < _FEWEST:
+    if float(w.sum()) < _FEWEST:
         return part
     judges = np.arange(rows.n)[rows.episode] % _HELD_OUT == _HELD_OUT - 1
     W = w[rows.episode]
@@ -118,4 +124,4 @@ def _train(
     return best
 
 
-LEARNER = PartLearner(fit_feedback, bend)
+LEARNER = PartLearner(fit_feedback, fit_bent)

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from apeval.learn.ape.ladder import outcome_ratio
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.part import DiscretePart, Part
+from apeval.learn.ape.part import DiscretePart
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.regression import cosines, design, design_of, waving_design
 from apeval.learn.ape.rows import Rows
@@ -69,8 +69,8 @@ def fit_tilt(
     return _fit(rows, w, times, before, False)
 
 
-def let_wave(part: Part, rows: Rows, w: FloatArray, times: int) -> Tilt:
-    """The part fitted anew, with waves."""
+def let_wave(rows: Rows, w: FloatArray, times: int, before: object) -> Tilt:
+    """With waves, from no tilt at all."""
     return _fit(rows, w, times, None, True)[0]
 
 
