@@ -127,9 +127,9 @@ def test_the_default_method_is_judged_against_the_others() -> None:
 
 def test_seeds_shrink_where_a_row_is_long() -> None:
     request = Request(100)
-    assert len(runs.seeds_of("mc", request, 0.2)) == 20
-    assert len(runs.seeds_of("ape-scalable", request, 1.0)) == 10
-    assert runs.seeds_of("mc", Request(2, first_seed=0), 0.2) == [0]
+    assert len(runs.seeds_of(request, 0.2)) == 20
+    assert len(runs.seeds_of(request, 1.0)) == 100
+    assert runs.seeds_of(Request(2, first_seed=0), 0.2) == [0]
 
 
 def test_who_takes_part() -> None:

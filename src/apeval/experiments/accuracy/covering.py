@@ -19,7 +19,7 @@ def report(request: Request) -> Report:
     rows = choose(FIGURES + TARGETS + FURTHER, request.rows)
     names = request.methods or (OURS,)
     plan = [
-        (row, name, seeds_of(name, request, row.coverage_share))
+        (row, name, seeds_of(request, row.coverage_share))
         for row in rows
         for name in methods_of(row, names)
     ]

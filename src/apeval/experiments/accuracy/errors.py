@@ -28,7 +28,7 @@ def report(request: Request) -> Report:
     """The table, for the rows and methods asked for."""
     rows = held_out.rows(request) if request.held_out else choose(ROWS, request.rows)
     plan = [
-        (row, name, seeds_of(name, request, row.seed_share))
+        (row, name, seeds_of(request, row.seed_share))
         for row in rows
         for name in methods_of(row, _methods(request))
     ]

@@ -12,7 +12,6 @@ from apeval.experiments.accuracy.table import (
     BASELINES,
     OURS,
     SCALABLE_DECISIONS,
-    SCALABLE_SHARE,
     Row,
 )
 from apeval.experiments.cells import Cell, run_cells
@@ -117,9 +116,8 @@ def _takes_part(name: str, row: Row) -> bool:
     return find_method(name).suits(problem) is None
 
 
-def seeds_of(name: str, request: Request, share: float) -> list[int]:
-    """The seeds that a method runs in a row."""
-    share *= SCALABLE_SHARE if name == "ape-scalable" else 1.0
+def seeds_of(request: Request, share: float) -> list[int]:
+    """The seeds that every method runs in a row."""
     return list(request.all_seeds)[: max(1, math.ceil(share * request.seeds - 1e-9))]
 
 

@@ -14,9 +14,7 @@ from apeval.problem.problem import Problem
 OURS = "ape"
 BASELINES = ("mc", "cem", "ape-scalable")
 SCALABLE_DECISIONS = 10_000
-"""`ape-scalable` takes milliseconds per decision: rows with more leave it out …"""
-SCALABLE_SHARE = 0.1
-"""… and it runs this share of the seeds."""
+"""`ape-scalable` takes milliseconds per decision: rows with more leave it out."""
 
 
 @dataclass(frozen=True)

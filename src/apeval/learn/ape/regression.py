@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg.lapack import dtrtrs
 
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.sparse import believed
@@ -174,13 +175,15 @@ class _Normal:
         answer = (_decay(smooth.answers)[:, None] * within).ravel()
         wave = np.repeat(smooth.wave * _decay(smooth.waving), self.m)
         precision = 1.0 / np.concatenate([push, answer, wave]) ** 2
-        return precision, self.G[np.ix_(keep, keep)] + np.diag(precision), self.R[keep]
+        A = self.G[keep[:, None], keep]
+        A.flat[:: len(keep) + 1] += precision
+        return precision, A, self.R[keep]
 
     def evidence(self, smooth: Smooth) -> float:
         """log evidence up to a constant."""
         precision, A, R = self.posterior(smooth)
         L = np.linalg.cholesky(A)
-        half = np.linalg.solve(L, R)
+        half, _ = dtrtrs(L, R, lower=True)
         log_det = 2.0 * float(np.log(np.diag(L)).sum())
         cost = R.shape[1] * (float(np.log(precision).sum()) - log_det)
         return float(0.5 * (cost + float((half * half).sum())))
@@ -198,6 +201,7 @@ def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
     """Coordinate by coordinate, twice over what decides the rest."""
     best = Smooth(pushes[len(pushes) // 2], 0.0, answers[0], 1.0, _SLOPE[1], _CURVE[0], _WAVE[0])
     score = normal.evidence(best)
+    seen = {best}
     sweeps: list[tuple[str, Sequence[float]]] = [
         ("bases", pushes),
         ("fast", (0.0, 1.0)),
@@ -212,8 +216,9 @@ def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
     for name, values in sweeps:
         for value in values:
             other: Smooth = replace(best, **{name: value})  # type: ignore[arg-type]
-            if other != best and (found := normal.evidence(other)) > score:
+            if other not in seen and (found := normal.evidence(other)) > score:
                 best, score = other, found
+            seen.add(other)
     return best
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from apeval.problem.types import FloatArray
 
 _ROUNDS = 30
+_SETTLED = 1e-6  # relative change of τ² and π at which rounds end
 _PRIOR = 1.0  # effects, real and none, that π is held to before any is seen
 
 
@@ -24,18 +25,22 @@ def believed(effect: FloatArray, variance: FloatArray) -> FloatArray:
     >>> believed(np.array([0.4, 0.5, -0.45, -0.4]), np.full(4, 0.04)).round(1).tolist()
     [0.7, 0.8, 0.7, 0.7]
     """
-    square, error = effect**2, np.broadcast_to(variance, effect.shape)
+    square, error = effect**2, np.broadcast_to(variance, effect.shape).copy()
+    certain = 1.0 / error
     pi, tau = 0.5, max(float(np.median(square)), float(square.mean()), 1e-12)
     real = np.full(effect.shape, 0.5)
     for _ in range(_ROUNDS):
         total = tau + error
         log_odds = np.log(pi / (1.0 - pi)) + 0.5 * (
-            np.log(error / total) + square * (1.0 / error - 1.0 / total)
+            np.log(error / total) + square * (certain - 1.0 / total)
         )
-        real = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -500.0, 500.0)))
-        pi = (float(real.sum()) + _PRIOR) / (effect.size + 2.0 * _PRIOR)
+        real = 1.0 / (1.0 + np.exp(np.minimum(-log_odds, 500.0)))
+        number, before = float(real.sum()), (pi, tau)
+        pi = (number + _PRIOR) / (effect.size + 2.0 * _PRIOR)
         kept = tau / total
         second = kept * kept * square + kept * error
-        tau = max(float((real * second).sum() / max(float(real.sum()), 1e-12)), 1e-12)
+        tau = max(float((real * second).sum()) / max(number, 1e-12), 1e-12)
+        if abs(pi - before[0]) < _SETTLED * pi and abs(tau - before[1]) < _SETTLED * tau:
+            break
     part: FloatArray = real * (tau / (tau + error))
     return part
