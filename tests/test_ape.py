@@ -91,7 +91,7 @@ def test_feedback_finds_a_known_linear_law() -> None:
     z = 0.8 + 0.9 * x + 0.6 * r.standard_normal((1_000, 4, 1))
     part, _ = fit_feedback(rows_of(z, x), np.ones(1_000), 4, None)
     at = np.array([[0.0], [1.0]])
-    mean = part._mean(at, np.array([1, 1]))[:, 0]
+    mean = part.mean(at, np.array([1, 1]))[:, 0]
     assert mean == pytest.approx([0.8, 1.7], abs=0.06)
     assert part.C[1, 0, 0] == pytest.approx(0.36, rel=0.45)  # shrunk to 1 and inflated
 

@@ -14,9 +14,10 @@ class ApeConfig:
     learner: str = setting(
         "auto",
         "what learns: 'feedback' (Gaussians that answer to the state; tilts of outcomes where "
-        "nature's choices are discrete), 'spline' (the same, bent by a conditional spline flow: "
-        "slower, for failures on curves), 'tabular' where the problem has tables, or 'auto'",
-        choices=("auto", "feedback", "spline", "tabular"),
+        "nature's choices are discrete), 'experts' (the same, or several that take turns with "
+        "waiting), 'spline' (Gaussians bent by a conditional spline flow: slower, for failures on "
+        "curves), 'tabular' where the problem has tables, or 'auto'",
+        choices=("auto", "feedback", "experts", "spline", "tabular"),
     )
     pilot_share: float = setting(
         0.05, "share of the budget that samples π_E,gt itself, first of all", low=0.01, high=0.5

@@ -45,19 +45,20 @@ class Feedback(ContinuousPart):
             np.diagonal(L, axis1=1, axis2=2)
         ).sum(axis=1)
 
-    def _mean(self, x: FloatArray, t: IntArray) -> FloatArray:
+    def mean(self, x: FloatArray, t: IntArray) -> FloatArray:
+        """The push, (n, d)."""
         mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design_of(x, self.B.shape[2]))
         return mean
 
     def standardise(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """What the mean leaves unexplained, as N(0, I), (N, d), and log det L, (N,)."""
         inverse, log_det = self._whiten
-        e = np.einsum("nij,nj->ni", inverse[rows.t], rows.e - self._mean(rows.x, rows.t))
+        e = np.einsum("nij,nj->ni", inverse[rows.t], rows.e - self.mean(rows.x, rows.t))
         return e, log_det[rows.t]
 
     def push(self, x: FloatArray, t: IntArray, e: FloatArray) -> FloatArray:
         """z from standardised e."""
-        z: FloatArray = self._mean(x, t) + np.einsum("nij,nj->ni", self._L[t], e)
+        z: FloatArray = self.mean(x, t) + np.einsum("nij,nj->ni", self._L[t], e)
         return z
 
     def row_ratio(self, rows: Rows) -> FloatArray:
@@ -100,18 +101,25 @@ def fit_feedback(
 ) -> tuple[Feedback, Smooth]:
     """The fit to episodes with weights w, whose sum is the number of episodes that they are
     worth; `smooth` repeats an earlier choice of smoothness, None chooses by evidence."""
-    return _fit(rows, w, times, smooth, False)
+    return _fit(rows, w, w[rows.episode], times, smooth, False)
+
+
+def fit_rows(
+    rows: Rows, w: FloatArray, part: FloatArray, times: int, smooth: Smooth | None
+) -> tuple[Feedback, Smooth]:
+    """With waves; of each decision only a `part` counts."""
+    return _fit(rows, w, w[rows.episode] * part, times, smooth, True)
 
 
 def let_wave(rows: Rows, w: FloatArray, times: int, smooth: object) -> Feedback:
     """With waves where the evidence asks for them, which chooses all smoothness anew."""
-    return _fit(rows, w, times, None, True)[0]
+    return _fit(rows, w, w[rows.episode], times, None, True)[0]
 
 
 def _fit(
-    rows: Rows, w: FloatArray, times: int, smooth: Smooth | None, waving: bool
+    rows: Rows, w: FloatArray, W: FloatArray, times: int, smooth: Smooth | None, waving: bool
 ) -> tuple[Feedback, Smooth]:
-    d, W = rows.e.shape[1], w[rows.episode]
+    d = rows.e.shape[1]
     fit = regress(rows, W, times, smooth, waving)
     count = np.bincount(rows.t, W, times).astype(np.float64)
     S = np.zeros((times, d, d))

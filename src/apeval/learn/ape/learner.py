@@ -46,6 +46,8 @@ _SLOPES = 3.0  # more than so many slopes are better shared over time, as the fi
 _EXPLAINED = 0.3  # of the deviance, from which odds are believed
 _NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
 _PATIENCE = 2  # fits without progress
+_LONG = 10.0  # decisions of an episode from which a fit may have to begin later
+_LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
 
 
@@ -74,6 +76,9 @@ class ApeLearner(Learner):
         self._in_steps = False
         self._rate = 0.0
         self._fit: Fit | None = None
+        self._whole: Part | None = None
+        self._later: int | None = None
+        self._decisions = 1.0
         self._predicted: list[float] = []
         self._counted: list[Counted] = []
         self._starts: Array = np.zeros((0, 0))
@@ -120,7 +125,8 @@ class ApeLearner(Learner):
         discrete = self.problem.nominal.discrete
         itself: Part = Flatter(1.0, 0.0) if discrete else Wider(1.0)
         self.memory.add_fit(Fit((itself,), np.ones(1)))
-        decisions = float(np.clip(pilot.length.mean(), 1.0, 100.0))
+        self._decisions = float(pilot.length.mean())
+        decisions = float(np.clip(self._decisions, 1.0, 100.0))
         rungs = outcome_ladder() if discrete else ladder(self.problem.nominal.dim, decisions)
         self.memory.add_fit(Fit(tuple(rungs[0]), rungs[1]))
         n = pace.exploration_size(simulation, self.config)
@@ -190,8 +196,8 @@ class ApeLearner(Learner):
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
         w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
-        fitted = fit_mixture(elite, w, self._learner, self.scene.times, self._rng)
-        self._fit = fitted.fit
+        fitted = fit_mixture(elite, w, self._learner, self.scene.times, self._rng, self._whole)
+        self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
         if at_failures:
             self._learn_patience()
@@ -200,12 +206,25 @@ class ApeLearner(Learner):
         eta = self.choice.eta if self.choice else 1.0
         patience = self.judged.patience if self.judged and at_failures else None
         fit = fitted.fit.relaxed(eta) if by_odds is None else by_odds
-        number = memory.add_fit(replace(fit, patience=patience))
+        fit = replace(fit, patience=patience)
+        number = memory.add_fit(fit)
+        self._later = None
+        if by_odds is None and self._beginnings > 1:
+            self._later = memory.add_fit(fit.begun_later(self._beginnings))
         self._at_failures += [number] if at_failures else []
         alone = by_odds is not None or not at_failures
         self._recent = [number] if alone else self._at_failures[-config.average :]
-        nominal = min(self.choice.nominal, 0.5) if self.choice else 0.0
-        self._next = self._shares(nominal)
+        nominal, delayed = 0.0, _LATE
+        if self.choice:
+            nominal = min(self.choice.nominal, 0.5)
+            delayed = max(self.choice.delayed, _LATE)
+        self._next = self._shares(nominal, delayed)
+
+    @property
+    def _beginnings(self) -> int:
+        """Times at which fits may begin: one where episodes are short."""
+        short = self.problem.nominal.discrete or self._decisions < _LONG
+        return 1 if short else self.scene.times
 
     def _by_odds(self) -> Fit | None:
         """Where chance decides with nature and odds tell who fails: a push along them."""
@@ -244,12 +263,15 @@ class ApeLearner(Learner):
         watchful = replace(self.memory.fits[_LADDER], patience=judged.patience.watchful())
         self._watching = self.memory.add_fit(watchful)
 
-    def _shares(self, nominal: float) -> dict[int, float]:
-        """π_E,gt, the ladder, and the last fits alike."""
+    def _shares(self, nominal: float, delayed: float) -> dict[int, float]:
+        """π_E,gt, the ladder, and the last fits alike, the very last one also after a delay."""
         d = self.config.defensive_share
-        each = (1.0 - nominal - d) / len(self._recent)
-        learned = dict.fromkeys(self._recent, each)
-        return {**({_NOMINAL: nominal} if nominal > 0.0 else {}), self._watching: d, **learned}
+        learned = 1.0 - nominal - d
+        delayed = 0.0 if self._later is None else delayed
+        at_once = dict.fromkeys(self._recent, (1.0 - delayed) * learned / len(self._recent))
+        first = {_NOMINAL: nominal} if nominal > 0.0 else {}
+        last = {} if self._later is None or delayed == 0.0 else {self._later: delayed * learned}
+        return {**first, self._watching: d, **at_once, **last}
 
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
@@ -290,6 +312,7 @@ class ApeLearner(Learner):
             (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
             first, elite, weight, self.config.defensive_share, ladder, self._costs,
             furthest_eta(self._rate) if self.chance and _TELLS <= self.ess < _SURE else 1.0,
+            self._beginnings,
         )  # fmt: skip
 
     def _finished(self, simulation: Simulation) -> bool:
@@ -312,10 +335,11 @@ class ApeLearner(Learner):
         if not self._recent:
             return self._mixture({_NOMINAL: 0.5, _LADDER: 0.5})
         if self.choice is None:  # without any failure, Monte Carlo gives the best upper bound
-            return self._mixture(self._shares(0.05 if self.memory.failed.any() else 0.5))
+            nominal = 0.05 if self.memory.failed.any() else 0.5
+            return self._mixture(self._shares(nominal, _LATE))
         if self.choice.monte_carlo:
             return only(Nominal())
-        return self._mixture(self._shares(self.choice.nominal))
+        return self._mixture(self._shares(self.choice.nominal, self.choice.delayed))
 
     def counted(self) -> list[Counted]:
         return self._counted

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from apeval.learn.ape.delayed import Delayed
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.part import Part
+from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.patience import Patience
 from apeval.learn.ape.rows import Rows
@@ -51,6 +52,11 @@ class Fit:
         """Every part on the way from p (η = 0) to itself (η = 1)."""
         return replace(self, parts=tuple(part.relaxed(eta) for part in self.parts))
 
+    def begun_later(self, times: int) -> Fit:
+        """Every part after a delay; the same where decisions are discrete."""
+        parts = (Delayed(p, times) if isinstance(p, ContinuousPart) else p for p in self.parts)
+        return replace(self, parts=tuple(parts))
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -61,10 +67,15 @@ class Fitted:
     """Responsibilities, (n, M)."""
     smooth: tuple[Any, ...]
     score: float
+    whole: Part | None = None
+    """The part, where one for all episodes took the place of a mixture."""
 
     def refit(self, rows: Rows, w: FloatArray, learner: PartLearner, times: int) -> Fit | None:
         """The same parts on other weights, as in a half of the data, finished by these alone; None
         where one has none."""
+        if self.whole is not None and learner.whole is not None:
+            again = learner.whole(rows, _worth(w), times, self.whole, None)
+            return None if again is None else alone(again)
         parts = []
         for j, smooth in enumerate(self.smooth):
             mine = w * self.belongs[:, j]
@@ -89,10 +100,16 @@ def _worth(w: FloatArray) -> FloatArray:
 
 
 def fit_mixture(
-    rows: Rows, w: FloatArray, learner: PartLearner, times: int, rng: np.random.Generator
+    rows: Rows,
+    w: FloatArray,
+    learner: PartLearner,
+    times: int,
+    rng: np.random.Generator,
+    before: Part | None = None,
 ) -> Fitted:
     """The best of several sizes; shares are half-way between the fitted ones and equal ones, so
-    that no mode is sampled too rarely to be corrected."""
+    that no mode is sampled too rarely to be corrected. Or one part for all episodes, which may go
+    on from the one `before`, where the data speak for that."""
     w = w / w.sum()
     best: Fitted | None = None
     for size in _SIZES:
@@ -109,7 +126,30 @@ def fit_mixture(
         learner.finish(rows, _worth(w * mine), times, smooth)
         for mine, smooth in zip(best.belongs.T, best.smooth, strict=True)
     )
-    return Fitted(Fit(parts, shares), best.belongs, best.smooth, best.score)
+    fit = Fit(parts, shares)
+    mixed = Fitted(fit, best.belongs, best.smooth, _score(fit, rows, w))
+    if learner.whole is None:
+        return mixed
+    plain = parts[0] if len(parts) == 1 else None
+    whole = learner.whole(rows, _worth(w), times, before, plain)
+    if whole is None:
+        return mixed
+    score = _score(alone(whole), rows, w)
+    if score <= mixed.score:
+        return mixed
+    return Fitted(alone(whole), np.ones((rows.n, 1)), (None,), score, whole)
+
+
+def alone(part: Part) -> Fit:
+    """One part as a fit."""
+    return Fit((part,), np.ones(1))
+
+
+def _score(fit: Fit, rows: Rows, w: FloatArray) -> float:
+    """How likely the episodes with weights w are, less what parameters must pay for."""
+    n, dof = effective(w), sum(part.dof for part in fit.parts) + len(fit.parts) - 1
+    likelihood = float((w * fit.log_ratio(rows)).sum())
+    return likelihood * n - _PENALTY * 0.5 * dof * float(np.log(max(n, 2.0)))
 
 
 def _maximise(
@@ -124,7 +164,6 @@ def _maximise(
     parts: list[Part] = []
     smooth: list[Any] = [None] * belongs.shape[1]
     before, shares = -np.inf, np.ones(1)
-    likelihood = 0.0
     for k in range(_ROUNDS):
         alive = [j for j in range(belongs.shape[1]) if effective(w * belongs[:, j]) >= 2.0]
         alive = alive or [0]
@@ -145,10 +184,8 @@ def _maximise(
         if len(parts) == 1 or abs(likelihood - before) < 1e-3:
             break
         before = likelihood
-    n = effective(w)
-    dof = sum(part.dof for part in parts) + len(parts) - 1
-    score = likelihood * n - _PENALTY * 0.5 * dof * float(np.log(max(n, 2.0)))
-    return Fitted(Fit(tuple(parts), shares), belongs, tuple(smooth), score)
+    fit = Fit(tuple(parts), shares)
+    return Fitted(fit, belongs, tuple(smooth), _score(fit, rows, w))
 
 
 def _start(rows: Rows, size: int, times: int, rng: np.random.Generator) -> FloatArray:

@@ -18,6 +18,9 @@ the fit on other weights (None: choose it)."""
 FinishPart = Callable[[Rows, FloatArray, int, Any], Part]
 """``finish(rows, w, times, smooth)``: the part that proposes, with all that is too slow for every
 round of a mixture's fit."""
+WholePart = Callable[[Rows, FloatArray, int, Part | None, Part | None], Part | None]
+"""``whole(rows, w, times, before, plain)``: one part for all episodes, which may wait, from an
+earlier one where there is one; None where waiting cannot help the `plain` one, fitted if None."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,14 @@ class PartLearner:
 
     fit: FitPart
     finish: FinishPart
+    whole: WholePart | None = None
 
 
 def find_part_learner(name: str, discrete: bool) -> PartLearner:
     """The learner in the module of that name; 'auto' is the quick one for the disturbance."""
-    chosen = ("tilt" if discrete else "feedback") if name == "auto" else name
+    chosen = ("tilt" if discrete else "experts") if name == "auto" else name
     if discrete and chosen != "tilt":
-        chosen = "tilt" if chosen == "feedback" else chosen
+        chosen = "tilt" if chosen in ("feedback", "experts") else chosen
         if chosen != "tilt":
             raise ApevalError(f"learner={name} needs continuous disturbances: use learner=auto")
     try:

@@ -8,6 +8,7 @@ Monte Carlo. Where chance that nobody controls decides with nature, the best q l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ _ETAS = (0.5, 0.7, 0.85, 1.0)
 _WORTH_LEARNING = 0.8  # of Monte Carlo's variance: less of a gain may be none
 _RARE = ((0.1, 0.7), (0.2, 0.85))  # rates of failures below which η ends earlier
 NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+_DELAYS = (0.1, 0.25, 0.5)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Choice:
     nominal: float
     variance: float
     cost: float = 1.0
+    delayed: float = 0.0
+    """The share of the fit's episodes in which it begins later."""
 
     @property
     def price(self) -> float:
@@ -78,16 +82,18 @@ def choose(
     ladder: FloatArray,
     costs: Costs,
     furthest: float,
+    times: int,
 ) -> Choice:
     """The best of the grid for failures `rows` with weights that sum to v̂, up to the furthest η;
-    `in_first` says which half an episode belongs to, `ladder` holds log q/p of the
-    ladder."""
+    `in_first` says which half an episode belongs to, `ladder` holds log q/p of the ladder. Fits
+    may begin later at any of so many times."""
     v = float(weight.sum())
     monte_carlo = Choice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.whole)
     best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
     explored = defensive * np.exp(ladder)
-    for eta in (eta for eta in _ETAS if eta <= furthest):
-        learned = _unseen(halves, eta, in_first, rows)
+
+    def compare(eta: float, delayed: float, learned: FloatArray) -> None:
+        nonlocal best, price
         for nominal in NOMINAL:
             rest = 1.0 - nominal - defensive
             if rest <= 0.0:
@@ -96,13 +102,22 @@ def choose(
             variance = max(0.0, float((weight / q).sum()) / v**2 - 1.0)
             cost = costs.of(nominal, defensive)
             if variance * cost < price:
-                best = Choice(eta, nominal, variance, cost)
+                best = Choice(eta, nominal, variance, cost, delayed)
                 price = best.price
+
+    for eta in (eta for eta in _ETAS if eta <= furthest):
+        compare(eta, 0.0, _unseen([half.relaxed(eta) for half in halves], in_first, rows))
+    if times > 1 and not best.monte_carlo:
+        relaxed = [half.relaxed(best.eta) for half in halves]
+        at_once = _unseen(relaxed, in_first, rows)
+        later = _unseen([half.begun_later(times) for half in relaxed], in_first, rows)
+        for delayed in _DELAYS:
+            compare(best.eta, delayed, (1.0 - delayed) * at_once + delayed * later)
     return best
 
 
-def _unseen(halves: tuple[Fit, Fit], eta: float, in_first: BoolArray, rows: Rows) -> FloatArray:
+def _unseen(halves: Sequence[Fit], in_first: BoolArray, rows: Rows) -> FloatArray:
     """q/p of every episode under the half that it was not fitted in."""
-    first, second = (half.relaxed(eta).log_ratio(rows) for half in halves)
+    first, second = (half.log_ratio(rows) for half in halves)
     ratio: FloatArray = np.exp(np.where(in_first, second, first))
     return ratio

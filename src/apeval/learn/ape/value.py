@@ -68,9 +68,11 @@ class LogValue:
 
 def fit_value(failures: Rows, fit: Fit, scene: Scene) -> LogValue:
     """Regress the weight still to come, under the part that each failure fits best."""
-    ratios = fit.ratios(failures)
+    parts = [part for part in fit.parts if not part.persistent]
+    ratios = np.stack([part.log_ratio(failures) for part in parts], axis=1)
+    ratios += np.log(fit.shares[[not part.persistent for part in fit.parts]])
     best = np.argmax(ratios, axis=1)[failures.episode]
-    rows = np.stack([part.row_ratio(failures) for part in fit.parts], axis=1)
+    rows = np.stack([part.row_ratio(failures) for part in parts], axis=1)
     own = rows[np.arange(len(rows)), best]
     ends = np.cumsum(own)
     through = ends[np.searchsorted(failures.episode, np.arange(failures.n), side="right") - 1]
