@@ -196,7 +196,8 @@ class ApeLearner(Learner):
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
         w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
-        fitted = fit_mixture(elite, w, self._learner, self.scene.times, self._rng, self._whole)
+        learner = self._learner if self._beginnings > 1 else replace(self._learner, whole=None)
+        fitted = fit_mixture(elite, w, learner, self.scene.times, self._rng, self._whole)
         self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
         if at_failures:
