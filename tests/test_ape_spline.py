@@ -50,6 +50,13 @@ def test_its_density_integrates_to_one(fitted: tuple[Feedback, Spline]) -> None:
     assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-3)
 
 
+def test_failures_before_every_delay_are_no_trouble() -> None:
+    """`first-step` fails at once, so that no remembered decision is as late as a delay."""
+    settings = {"learner": "spline"}
+    result = evaluate(apeval.make("first-step"), episodes=300, seed=2, settings=settings)
+    assert result.estimate > 0.0
+
+
 def test_it_samples_from_its_density(fitted: tuple[Feedback, Spline]) -> None:
     """Kolmogorov-Smirnov at 1 in 1,000, 2,000 draws against the integrated density."""
     n = 2_000

@@ -124,6 +124,13 @@ def test_a_delayed_part_has_the_mean_density_of_its_delays(experts: Experts) -> 
     assert delayed.log_ratio(rows) == pytest.approx(np.log(np.exp(ratio).mean(axis=1)))
 
 
+def test_a_delay_beyond_the_end_leaves_everything_to_the_nominal(experts: Experts) -> None:
+    early = failures(2_000, seed=4)
+    early = early.take(early.lengths() <= 5)
+    assert early.n > 0
+    assert Delayed(experts, 30).log_ratio(early) == pytest.approx(0.0)
+
+
 def test_experts_and_delayed_parts_keep_probabilities(experts: Experts) -> None:
     """E_q[p/q · 1{event}] = P(event) within 4 standard errors."""
     problem = apeval.make("ar1", phi=0.5, threshold=3.2, steps=30)

@@ -47,6 +47,8 @@ class Delayed(ContinuousPart):
     def _after(self, rows: Rows, delay: int) -> FloatArray:
         """log q/p of whole episodes after this delay."""
         begun = rows.t >= delay
+        if not begun.any():
+            return np.zeros(rows.n)
         late = Rows(
             rows.e[begun], rows.p[begun], rows.x[begun], rows.t[begun] - delay,
             rows.episode[begun], rows.n, rows.z_0,

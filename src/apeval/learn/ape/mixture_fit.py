@@ -74,6 +74,8 @@ class Fitted:
         """The same parts on other weights, as in a half of the data, finished by these alone; None
         where one has none."""
         if self.whole is not None and learner.whole is not None:
+            if effective(w) < 1.0:
+                return None
             again = learner.whole(rows, _worth(w), times, self.whole, None)
             return None if again is None else alone(again)
         parts = []
