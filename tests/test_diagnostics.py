@@ -195,6 +195,29 @@ def test_a_verdict_without_failures_rests_on_the_rule_of_three() -> None:
     assert result.below.budget == pytest.approx(30_000, rel=0.05)
 
 
+def test_the_budget_that_an_undecided_verdict_asks_for_decides() -> None:
+    """Learning takes its part of a larger budget too: a frozen stage so much longer needs a whole
+    budget so much larger. Twice the asked precision would be shown at twice that budget only."""
+    problem = apeval.make("never")
+    asked = apeval.evaluate(problem, episodes=400, below=2e-2, seed=0).below
+    assert asked is not None
+    assert asked.verdict == UNDECIDED
+    assert asked.budget is not None
+    for budget, below, verdict in ((1.1, 1.0, SHOWN), (1.0, 0.5, UNDECIDED)):
+        n = int(budget * asked.budget)
+        again = apeval.evaluate(problem, episodes=n, below=below * 2e-2, seed=1).below
+        assert again is not None
+        assert again.verdict == verdict
+
+
+def test_without_failures_the_bound_of_monte_carlo_is_named() -> None:
+    """3/n at 95 % for one side; 3.7/n for the upper end of an interval."""
+    adaptive = apeval.evaluate(apeval.make("never"), episodes=1_000, seed=0)
+    counted = apeval.evaluate(apeval.make("never"), "mc", episodes=1_000, seed=0)
+    assert f"it shows at most {counted.interval[1]:.1e}" in adaptive.warnings[0]
+    assert "mc" not in counted.warnings[0]
+
+
 def test_the_tail_curve_holds_the_estimate_and_grows() -> None:
     sample = tilted(np.random.default_rng(6), 2_000)
     curve = tail_curve(sample, 0.95)

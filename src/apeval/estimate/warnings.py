@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apeval.estimate.binomial import clopper_pearson
 from apeval.estimate.diagnostics import ENOUGH, Findings, diagnose
 from apeval.estimate.interval import Estimate
 from apeval.estimate.sample import Sample
@@ -46,6 +47,7 @@ def sample_warnings(
             Note(
                 f"no failure in {sample.n:,} episodes of the frozen stage: only the upper end of "
                 f"the interval says something. Raise {raised(budget, 10.0)}"
+                + _by_counting(sample, estimate, budget)
             )
         )
     else:
@@ -65,6 +67,16 @@ def raised(budget: Budget, times: float) -> str:
     size = (budget.steps or budget.episodes or 1) * min(times, _MOST_TIMES)
     digits = max(0, math.floor(math.log10(size)) - 1)
     return f"{option} to about {math.ceil(size / 10**digits) * 10**digits:,}"
+
+
+def _by_counting(sample: Sample, estimate: Estimate, budget: Budget) -> str:
+    """Most of a run looks for failures, which bounds nothing if there are none: Monte Carlo's
+    bound with the same budget is lower."""
+    n = budget.episodes or int((budget.steps or 0) / max(float(sample.length.mean()), 1.0))
+    if sample.unweighted or n < 1:
+        return ""
+    most = clopper_pearson(0, n, estimate.confidence)[1]
+    return f", or use --method mc: if nothing fails there either, it shows at most {most:.1e}"
 
 
 def _unresolved(sample: Sample, estimate: Estimate) -> list[Note]:

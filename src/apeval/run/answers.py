@@ -53,20 +53,31 @@ class Spending:
     learning: int
     frozen: int
     unit: str
+    grows: bool
+    """Whether learning takes its part of a larger budget too."""
 
     def times(self, factor: float) -> int:
-        """The whole budget with the frozen stage `factor` times as long, to two digits up."""
-        size = self.learning + self.frozen * min(factor, 1e9)
+        """The budget whose frozen stage is `factor` times as long, to two digits up.
+
+        >>> Spending(2_000, 1_000, "steps", grows=False).times(3.0)
+        5000
+        >>> Spending(2_000, 1_000, "steps", grows=True).times(3.0)
+        9000
+        """
+        factor = min(factor, 1e9)
+        size = self.learning * (factor if self.grows else 1.0) + self.frozen * factor
         unit = 10 ** max(0, len(str(int(size))) - 2)
         return int(-(-size // unit) * unit)
 
 
-def spending(simulation: Simulation, frozen: Frozen) -> Spending:
-    """In decisions, or in episodes where the budget counts these."""
+def spending(simulation: Simulation, frozen: Frozen, target: Target | None) -> Spending:
+    """In decisions, or in episodes where the budget counts these. With a target learning does not
+    grow with the budget, which is only a limit."""
+    grows = target is None
     if simulation.budget.steps is None:
-        return Spending(simulation.episodes - frozen.sample.n, frozen.sample.n, "episodes")
+        return Spending(simulation.episodes - frozen.sample.n, frozen.sample.n, "episodes", grows)
     steps = int(frozen.sample.length.sum())
-    return Spending(simulation.steps - steps, steps, "steps")
+    return Spending(simulation.steps - steps, steps, "steps", grows)
 
 
 def answer_target(target: Target, frozen: Frozen, spent: Spending) -> TargetAnswer:

@@ -184,7 +184,7 @@ def _answer(
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
     failures = int(sample.failed.sum())
-    spent = spending(simulation, frozen)
+    spent = spending(simulation, frozen, asked.target)
     target = None if asked.target is None else answer_target(asked.target, frozen, spent)
     findings = diagnose(sample, numbers, explored)
     notes = [Note(text, serious=False) for text in learner.warnings()] + _target_note(target)
