@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import apeval
+from apeval.errors import ApevalError
 from apeval.estimate.interval import estimate
 from apeval.estimate.sample import Sample, combine
 from apeval.learn.ape import pace
@@ -346,6 +347,46 @@ def test_frequent_failures_are_no_worse_than_monte_carlo() -> None:
     ours = [evaluate(problem, "ape", episodes=400, seed=s).estimate for s in range(60)]
     rmse = float(np.sqrt(np.mean((np.array(ours) - truth) ** 2)))
     assert rmse < 1.3 * np.sqrt(truth * (1 - truth) / 400)
+
+
+def test_where_nature_has_no_say_it_counts_without_crying_wolf() -> None:
+    """A coin fails one episode in ten. Pilot and exploration take a sixth of the budget; six fits
+    that prefer Monte Carlo must end learning: at least half of the episodes are then nominal, and
+    the standard error is at most 1/√0.5 of Monte Carlo's."""
+    coin = apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: draws.uniform(1),
+        failed=lambda x: x[:, 0] < 0.1,
+        horizon=1,
+    )
+    for seed in range(10):
+        result = apeval.evaluate(coin, episodes=1_000, seed=seed)
+        assert result.trusted
+        assert result.detection_limit is not None
+        assert result.detection_limit < 3.0 / 500
+        assert result.standard_error < np.sqrt(0.1 * 0.9 / 1_000 / 0.5) * 1.2  # ± of v̂ itself
+
+
+def test_a_budget_without_room_for_whole_episodes_says_so() -> None:
+    walk = apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: x + a_E,
+        failed=lambda x: x[:, 0] > 3.0,
+        done=lambda x: x[:, 0] < -1.0,
+        margin=lambda x: 3.0 - x[:, 0],
+        horizon=1_000,
+    )
+    (warning,) = apeval.evaluate(walk, steps=3_000, seed=0).warnings
+    assert "fewer than 4 episodes of full length (1,000 decisions)" in warning
+
+
+def test_tables_are_asked_for_where_there_are_none() -> None:
+    with pytest.raises(ApevalError, match="learner=auto"):
+        apeval.evaluate(
+            apeval.make("one-step"), episodes=100, settings={"learner": "tabular"}, seed=0
+        )
 
 
 def test_the_value_function_is_anchored_and_rises_towards_failure() -> None:

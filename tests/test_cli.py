@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from apeval.cli.experimenting import Lines
+
 KEYS = {
     "schema_version", "problem", "method", "seed", "settings", "estimate", "value",
     "standard_error", "interval", "confidence", "steps", "episodes", "failures", "failure_rate",
@@ -118,3 +120,16 @@ def test_table1_in_small(command: Callable[..., Outcome], tmp_path: Path) -> Non
         assert start["ape"]["steps_mean"] < start["mc"]["steps_mean"]
     assert (tmp_path / "minigrid.png").stat().st_size > 1_000
     assert "APE published" in (tmp_path / "table1.md").read_text()
+
+
+def test_a_log_hears_of_long_experiments_once_a_minute() -> None:
+    heard: list[str] = []
+    now = [0.0]
+    lines = Lines(heard.append, lambda: now[0])
+    for done in range(0, 101, 10):  # ten cells in half a minute
+        lines(f"accuracy-ours: walk ape {done}", done, 100)
+        now[0] += 30.0
+    assert heard[0] == "accuracy-ours: walk ape 20: 20 of 100, about 4 min left"
+    assert len(heard) == 5
+    lines("accuracy-peers", 0, 7)  # another task begins with a clock of its own
+    assert len(heard) == 5

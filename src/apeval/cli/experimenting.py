@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,10 +71,34 @@ def run_experiment(
         raise typer.Exit(1)
 
 
+class Lines:
+    """Progress for a log: a line a minute at the most, with the time left."""
+
+    _EVERY = 60.0  # seconds
+
+    def __init__(
+        self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.write, self.clock = write, clock
+        self.task, self.begun, self.at, self.told = "", 0.0, 0, 0.0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now, task = self.clock(), what.partition(":")[0]
+        if task != self.task:
+            self.task, self.begun, self.at, self.told = task, now, done, now
+        elif now - self.told >= self._EVERY and done > self.at:
+            self.told = now
+            left = (now - self.begun) * (total - done) / (done - self.at)
+            self.write(f"{what}: {done:,} of {total:,}, about {math.ceil(left / 60.0):,} min left")
+
+
 @contextmanager
 def _ticker(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    if quiet or is_quiet() or not sys.stderr.isatty():
+    if quiet or is_quiet():
         yield lambda what, done, total: None
+        return
+    if not sys.stderr.isatty():
+        yield Lines(lambda text: typer.echo(text, err=True))
         return
     from rich.console import Console
     from rich.progress import (

@@ -16,6 +16,7 @@ from apeval.problem.types import FloatArray
 
 ENOUGH = 20.0
 """Effective failures that speak for themselves."""
+_HARDLY = math.log(0.5)  # of π_E,gt's density, that of a learned part that leaves a failure out
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ def detection_limit(sample: Sample, confidence: float) -> float | None:
 
 def nominal_only(sample: Sample, weights: FloatArray) -> float | None:
     """Share of Σ weights from episodes that the nominal part of the proposal produces more often
-    than the learned part; 0 where the nominal part has seen enough of them to speak for them
-    itself, None where the proposal lacks one of the two."""
+    than the learned part, not only because it draws more; 0 where the nominal part has seen enough
+    of them to speak for them itself, None where the proposal lacks one of the two."""
     learned = ~sample.nominal & (sample.counts > 0)
     if not learned.any() or not sample.nominal.any() or not weights.sum() > 0.0:
         return None
@@ -86,5 +87,7 @@ def nominal_only(sample: Sample, weights: FloatArray) -> float | None:
         log_share = np.log(sample.counts / sample.n)
     by_learned = logsumexp((sample.log_q + log_share)[:, learned], axis=1)
     by_nominal = logsumexp((sample.log_q + log_share)[:, sample.nominal], axis=1)
-    alone = weights * (by_learned < by_nominal)
+    share = float(sample.counts[learned].sum() / sample.n)
+    hardly = (by_learned < by_nominal) & (by_learned - np.log(share) < sample.log_p + _HARDLY)
+    alone = weights * hardly
     return 0.0 if effective_size(alone) >= ENOUGH else float(alone.sum() / weights.sum())

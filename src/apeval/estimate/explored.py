@@ -11,6 +11,7 @@ from apeval.problem.types import FloatArray, IntArray
 
 _SHARE = 0.05  # of the explored probability: less is noise
 _EXPECTED = 3.0  # episodes in the frozen stage: fewer may well be none
+_ALIKE = 1e-9  # difference of log p/q
 _FEWEST = 3  # explored failures: one or two are an accident
 
 
@@ -58,7 +59,8 @@ def missed(explored: Explored, sample: Sample) -> Missed | None:
     """The part of the explored failures that the frozen stage could easily pass over.
 
     A set H of failures with probability Σ_H w is drawn in n frozen episodes about
-    n·Σ_H w·(q/p) times. H grows from the failures that the proposal underrates most.
+    n·Σ_H w·(q/p) times. H grows from the failures that the proposal underrates most; those that
+    it rates alike, as π_E,gt does all, come in together.
     """
     w = explored.weight
     if len(w) < _FEWEST or not w.sum() > 0.0:
@@ -67,7 +69,9 @@ def missed(explored: Explored, sample: Sample) -> Missed | None:
     share = np.cumsum(w[order]) / w.sum()
     expected = sample.n * np.cumsum(w[order] * np.exp(-explored.log_frozen[order]))
     count = np.arange(1, len(w) + 1)
-    found = np.flatnonzero((share >= _SHARE) & (expected < _EXPECTED) & (count >= _FEWEST))
+    last_alike = np.append(np.diff(explored.log_frozen[order]) < -_ALIKE, True)
+    hardly = (share >= _SHARE) & (expected < _EXPECTED) & (count >= _FEWEST)
+    found = np.flatnonzero(hardly & last_alike)
     if len(found) == 0:
         return None
     last = int(found[-1])

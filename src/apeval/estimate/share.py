@@ -20,14 +20,16 @@ def share_of(
     w = sample.weights * sample.failed
     total = float(w.sum())
     share = float(w[hit].sum()) / total
-    if share <= 0.0 or share >= 1.0 - 1e-12:
-        return min(share, 1.0), (0.0, 1.0) if share <= 0.0 else (1.0, 1.0)
+    if share <= 0.0:
+        return 0.0, (0.0, 1.0)
+    if share >= 1.0 - 1e-12:  # what was never seen among so many may still be there
+        return 1.0, (float(((1.0 - confidence) / 2.0) ** (1.0 / effective_size(w))), 1.0)
     residual = w * (hit - share)
     variance = 0.0
     for j, m in enumerate(sample.counts):
         if m > 1:
             variance += m * float(residual[sample.component == j].var(ddof=1))
-    ess = effective_size(w[hit])
+    ess = min(effective_size(w[hit]), effective_size(w[~hit & sample.failed]))
     t = float(student.ppf(0.5 + confidence / 2.0, max(ess - 1.0, 1.0)))
     half = t * math.sqrt(variance) / total / (share * (1.0 - share))
     odds = math.log(share / (1.0 - share))

@@ -82,7 +82,7 @@ def _modes(result: Result) -> Iterable[str]:
     for number, mode in enumerate(result.modes, start=1):
         lo, hi = mode.share_interval
         share = f"{mode.share:.0%}" if mode.share >= 0.005 else "under 1%"
-        share += f" ({lo:.0%}–{hi:.0%})" if lo < hi else ""
+        share += f" ({lo:.0%}–{hi:.0%})" if len(result.modes) > 1 else ""
         text = f"{number}. {mode.kind}, {share} of the failures: {mode.typical}"
         if not mode.typical:
             text = text.removesuffix(": ")

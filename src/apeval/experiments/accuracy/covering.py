@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from apeval.errors import ApevalError
 from apeval.estimate.binomial import clopper_pearson
 from apeval.experiments.accuracy.runs import Outcome, methods_of, run_all, seeds_of
 from apeval.experiments.accuracy.statistics import summary
@@ -16,6 +17,8 @@ WANTED = 0.92
 
 def report(request: Request) -> Report:
     """Coverage of the default method (or of those asked for), with its own uncertainty."""
+    if request.held_out:
+        raise ApevalError("bench accuracy --held-out shows the coverage of held-out geometries too")
     rows = choose(FIGURES + TARGETS + FURTHER, request.rows)
     names = request.methods or (OURS,)
     plan = [

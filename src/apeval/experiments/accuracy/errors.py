@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval.errors import ApevalError
 from apeval.experiments.accuracy import held_out
 from apeval.experiments.accuracy.runs import Outcome, methods_of, run_all, seeds_of
 from apeval.experiments.accuracy.statistics import (
@@ -26,6 +27,8 @@ Found = Mapping[tuple[str, str], Sequence[Outcome]]
 
 def report(request: Request) -> Report:
     """The table, for the rows and methods asked for."""
+    if request.held_out and request.rows:
+        raise ApevalError("--held-out draws rows of its own: leave out --rows")
     rows = held_out.rows(request) if request.held_out else choose(ROWS, request.rows)
     plan = [
         (row, name, seeds_of(request, row.seed_share))

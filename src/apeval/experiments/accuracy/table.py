@@ -110,6 +110,7 @@ FIGURES = (
     ),
 )
 
+_GUST = {"phi": 0.0, "threshold": 4.7, "steps": 8}  # any of eight disturbances alone
 #: Rows without a figure: further limits of a method.
 FURTHER = tuple(
     replace(row, coverage_share=0.25)
@@ -125,6 +126,9 @@ FURTHER = tuple(
             modes=("even", "alternating"),
         ),
         Row("ar1-2000", "ar1", episodes=2_000),
+        Row("gust-3000", "ar1", episodes=3_000, settings=_GUST),
+        Row("product-2000", "product", episodes=2_000, modes=("high", "low")),
+        Row("many-modes-2000", "many-modes", episodes=2_000),
         Row("hidden-mode-5000", "hidden-mode", episodes=5_000, modes=("shown", "hidden")),
         Row("discontinuous-5000", "discontinuous", episodes=5_000),
         Row("first-step-2000", "first-step", episodes=2_000),

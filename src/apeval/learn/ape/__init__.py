@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apeval.errors import ApevalError
 from apeval.learn.ape.config import ApeConfig
 from apeval.learn.method import Learner, find_method, method
 from apeval.learn.whitened import can_whiten
@@ -28,6 +29,8 @@ def start(problem: Problem, config: ApeConfig) -> Learner:
     """The learner that fits the problem."""
     if config.learner == "tabular" or (config.learner == "auto" and problem.table is not None):
         tabular = find_method("ape-tabular")
+        if (why_not := tabular.suits(problem)) is not None:
+            raise ApevalError(f"learner={config.learner}: {why_not}; or use learner=auto")
         return tabular.start(problem, tabular.config())
     from apeval.learn.ape.learner import ApeLearner
 

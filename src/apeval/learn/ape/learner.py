@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape import pace
+from apeval.learn.ape import pace, words
 from apeval.learn.ape.again import PLAYED, play_again
 from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.course import Course
@@ -46,6 +46,7 @@ _SLOPES = 3.0  # more than so many slopes are better shared over time, as the fi
 _EXPLAINED = 0.3  # of the deviance, from which odds are believed
 _NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
 _PATIENCE = 2  # fits without progress
+_SETTLED, _COUNTED = 6, 10.0  # fits that nothing beats Monte Carlo by; failures it must show
 _LONG = 10.0  # decisions of an episode from which a fit may have to begin later
 _LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
@@ -60,6 +61,8 @@ class ApeLearner(Learner):
         self.scene = Scene.empty()
         self.level = np.inf
         self.frequent = False
+        self.cramped = False
+        """Whether the budget holds too few episodes of full length to learn from."""
         self.alpha = 0.0
         self.ess, self._worth = 0.0, 1.0
         self.choice: Choice | None = None
@@ -80,6 +83,7 @@ class ApeLearner(Learner):
         self._later: int | None = None
         self._decisions = 1.0
         self._predicted: list[float] = []
+        self._settled = 0
         self._counted: list[Counted] = []
         self._starts: Array = np.zeros((0, 0))
         self._failures: list[Episodes] = []
@@ -111,7 +115,8 @@ class ApeLearner(Learner):
 
     def _explore(self, simulation: Simulation) -> bool:
         """The pilot, from π_E,gt; then the ladder, which the pilot's lengths have scaled."""
-        if simulation.affordable() < 4:
+        if simulation.affordable() < words.FEWEST_WHOLE:
+            self.cramped = True
             return False
         self._rng = np.random.default_rng([int(k) for k in simulation.key])
         self._in_steps = simulation.budget.steps is not None
@@ -204,6 +209,8 @@ class ApeLearner(Learner):
             self._learn_patience()
             self._predict(elite, log_w, w, fitted, chosen)
         by_odds = self._by_odds() if at_failures else None
+        counting = self.choice is not None and self.choice.monte_carlo
+        self._settled = self._settled + 1 if counting else 0
         eta = self.choice.eta if self.choice else 1.0
         patience = self.judged.patience if self.judged and at_failures else None
         fit = fitted.fit.relaxed(eta) if by_odds is None else by_odds
@@ -319,13 +326,21 @@ class ApeLearner(Learner):
     def _finished(self, simulation: Simulation) -> bool:
         """At the share set for learning, or when learning no longer lowers the price; batches of
         learning count, so that nothing else is lost by going on."""
-        if pace.used(simulation) >= self.config.learn_share:
+        if pace.used(simulation) >= self.config.learn_share or self._counting_does(simulation):
             return True
         if self.level > 0.0 or self.choice is None or self.ess < _CONVERGED:
             return False
         self._predicted.append(self.choice.price)
         recent, before = self._predicted[-_PATIENCE:], self._predicted[:-_PATIENCE]
         return len(before) >= 2 and min(recent) >= min(before)
+
+    def _counting_does(self, simulation: Simulation) -> bool:
+        """Whether fit after fit says that nothing beats Monte Carlo, and what is left of the
+        budget will show failures enough that way."""
+        if self.choice is None or self._settled < _SETTLED:
+            return False
+        v = 1.0 / (1.0 + self.choice.variance)
+        return v * pace.left(simulation, self._costs.whole) >= _COUNTED
 
     # -- what comes out ------------------------------------------------------------------------
 
@@ -366,21 +381,15 @@ class ApeLearner(Learner):
         return value.anchored(self._starts, estimate).as_json()
 
     def warnings(self) -> list[str]:
+        counting = self.choice is not None and self.choice.monte_carlo
         if self.frequent:
             return []
+        if self.cramped:
+            return [words.cramped(self.problem.longest)]
         if not self._recent:
-            return [
-                "exploration found too few failures to learn from, so most episodes were drawn "
-                "near the nominal: raise the budget, or give the problem a margin"
-            ]
+            return [words.too_few(self.problem.margin is not None)]
         if self.level > 0.0:
-            return [
-                "learning ended before failures were reached (the margin came down to "
-                f"{self.level:.3g}): raise the budget"
-            ]
-        if self.alpha < 1.0 and self._worth == 1.0:
-            return [
-                f"learning had not converged (tempered weights, α = {self.alpha:.2f}, "
-                f"{self.ess:.0f} effective failures): raise the budget to about twice as much"
-            ]
+            return [words.not_reached(self.level)]
+        if self.alpha < 1.0 and self._worth == 1.0 and not counting:
+            return [words.not_converged(self.alpha, self.ess)]
         return []

@@ -38,7 +38,9 @@ def modes(it: Material, charts: Charts) -> list[Any]:
         lo, hi = mode["share_interval"]
         share = percent(mode["share"])
         share += (
-            f" of the failures ({percent(lo)} to {percent(hi)})" if lo < hi else " of the failures"
+            f" of the failures ({percent(lo)} to {percent(hi)})"
+            if len(found) > 1
+            else " of the failures"
         )
         typical = mode["typical"]
         parts.append(

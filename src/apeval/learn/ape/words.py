@@ -1,0 +1,40 @@
+"""What went wrong while learning, in plain words, each with a remedy."""
+
+from __future__ import annotations
+
+FEWEST_WHOLE = 4
+"""Episodes of full length that a budget must hold to learn from."""
+
+
+def cramped(longest: int) -> str:
+    """The budget may hold many short episodes, but too few of full length to be sure of any."""
+    return (
+        f"the budget holds fewer than {FEWEST_WHOLE} episodes of full length ({longest:,} "
+        "decisions), so nothing was learned and every episode was drawn from the nominal: raise "
+        "the budget, or give it in episodes"
+    )
+
+
+def too_few(margin: bool) -> str:
+    """Nothing to fit to."""
+    remedy = "raise the budget" if margin else "raise the budget, or give the problem a margin"
+    return (
+        "exploration found too few failures to learn from, so most episodes were drawn near the "
+        f"nominal: {remedy}"
+    )
+
+
+def not_reached(level: float) -> str:
+    """The margin came down, but not to failures."""
+    return (
+        f"learning ended before failures were reached (the margin came down to {level:.3g}): raise "
+        "the budget"
+    )
+
+
+def not_converged(alpha: float, ess: float) -> str:
+    """The last fit rests on tempered weights."""
+    return (
+        f"learning had not converged (tempered weights, α = {alpha:.2f}, {ess:.0f} effective "
+        "failures): raise the budget to about twice as much"
+    )
