@@ -88,6 +88,16 @@ def test_a_ratio_says_who_is_worse() -> None:
     assert not statistics.ratio(small, nothing)["not_worse"]
 
 
+def test_where_nothing_fails_bounds_are_compared() -> None:
+    row = replace(table.choose(table.ROWS, ("never",))[0], known=0.0)
+    loose, tight = (3 * [replace(outcome(0.0), high=high)] for high in (0.02, 0.002))
+    for ours, other, not_worse in ((loose, tight, False), (tight, loose, True)):
+        found = {(row.key, "ape"): ours, (row.key, "mc"): other}
+        against = errors._measured(row, found)["against"]["mc"]
+        assert against["not_worse"] == not_worse
+        assert against["ratio"] == pytest.approx(0.1 if not_worse else 10.0)
+
+
 @pytest.mark.parametrize(
     ("far", "warned", "holds"), [(1.05, False, True), (1.5, False, False), (1.5, True, True)]
 )
@@ -200,3 +210,10 @@ def test_other_benchmarks_refuse_a_selection(
         main()
     assert stop.value.code == 2
     assert "leave out --rows int-v1 --held-out" in capsys.readouterr().err
+
+
+def test_held_out_rows_are_neither_chosen_nor_part_of_coverage() -> None:
+    with pytest.raises(ApevalError, match="leave out --rows"):
+        errors.report(Request(1, rows=("ar1",), held_out=True))
+    with pytest.raises(ApevalError, match="bench accuracy --held-out"):
+        covering.report(Request(1, held_out=True))

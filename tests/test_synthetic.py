@@ -17,6 +17,7 @@ from apeval.simulate.simulation import Budget, Simulation
 SYNTHETIC = (
     "gaussian-sum", "gaussian-sum-two", "one-step", "scaled", "never", "always", "first-step",
     "flat-margin", "many-dimensions", "hidden-mode", "discontinuous", "ar1",
+    "many-modes", "product",
 )  # fmt: skip
 
 #: The same problems made frequent, for Monte Carlo.
@@ -31,6 +32,8 @@ EASY = (
     ("hidden-mode", {"beta_shown": 1.5, "beta_hidden": 1.0}),
     ("discontinuous", {"low": 0.5, "high": 1.5, "hits": 3}),
     ("ar1", {"threshold": 5.0, "steps": 30}),
+    ("many-modes", {"beta": 1.5}),
+    ("product", {"limit": 0.5}),
 )
 
 

@@ -11,6 +11,7 @@ from apeval.errors import ApevalError
 from apeval.experiments.accuracy import held_out
 from apeval.experiments.accuracy.runs import Outcome, methods_of, run_all, seeds_of
 from apeval.experiments.accuracy.statistics import (
+    bound_ratio,
     judge,
     modes_found,
     ratio,
@@ -68,13 +69,18 @@ def _measured(row: Row, found: Found) -> dict[str, Any]:
     }
     if OURS in mine:
         measured["ours"] = _judged(row, mine[OURS], truth)
-        errors = relative_errors(mine[OURS], truth)
         measured["against"] = {
-            name: ratio(errors, relative_errors(outcomes, truth))
+            name: _against(mine[OURS], outcomes, truth)
             for name, outcomes in mine.items()
             if name != OURS
         }
     return measured
+
+
+def _against(ours: Sequence[Outcome], other: Sequence[Outcome], truth: float) -> dict[str, Any]:
+    if truth <= 0.0:
+        return bound_ratio(ours, other)
+    return ratio(relative_errors(ours, truth), relative_errors(other, truth))
 
 
 def _judged(row: Row, outcomes: Sequence[Outcome], truth: float) -> dict[str, Any]:
@@ -160,4 +166,6 @@ def _range(interval: Sequence[float], digits: str = ".1%") -> str:
 def _ratio(against: Mapping[str, Any] | None) -> str:
     if against is None or against["ratio"] is None or not np.isfinite(against["ratio"]):
         return ""
+    if against["interval"] is None:
+        return f"{against['ratio']:.3g} (upper bounds)"
     return f"{against['ratio']:.3g} {_range(against['interval'], '.3g')}"

@@ -59,6 +59,17 @@ def ratio(ours: FloatArray, other: FloatArray) -> dict[str, Any]:
     }
 
 
+def bound_ratio(ours: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, Any]:
+    """Where v* = 0 every estimate is right and the upper bound is all that a run says: the median
+    bound of ours over the other's."""
+    mine, theirs = (float(np.median([o.high for o in outcomes])) for outcomes in (ours, other))
+    return {
+        "ratio": mine / theirs if theirs > 0.0 else None,
+        "interval": None,
+        "not_worse": mine <= theirs,
+    }
+
+
 def summary(outcomes: Sequence[Outcome], truth: float) -> dict[str, Any]:
     """One method in one row."""
     errors = relative_errors(outcomes, truth)
