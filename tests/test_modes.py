@@ -195,3 +195,10 @@ def test_a_mode_that_was_never_seen_is_left_room_in_the_share() -> None:
         unseen += not other.any()
     assert unseen >= 5
     assert covered >= 360
+
+
+def test_where_everything_fails_no_disturbance_stands_out() -> None:
+    """The mean of 300 standard normals exceeds 0.5 in size with probability < 1e-16."""
+    (mode,) = apeval.evaluate(apeval.make("always"), "mc", episodes=300, seed=0).modes
+    assert mode.typical == "no disturbance stands out"
+    assert mode.push is None

@@ -17,6 +17,7 @@ from apeval.run.failures import Failure, FailureLog
 
 _MOST = 6
 _SEGMENTS = 6  # parts of an episode in which disturbances are added up
+_STANDS_OUT = 0.5  # mean push, in standard deviations, that is worth a word
 _END_STATE = 2.0**0.5  # spread given to end states: enough for `clusters` to look for groups
 
 
@@ -36,7 +37,7 @@ class Mode:
     """What nature does in it, in words."""
     push: Mapping[str, float] | None
     """The strongest mean disturbance: `decision` (from 1; 0: all of them together), `component`
-    (from 1), `size` in nominal standard deviations; None for outcomes."""
+    (from 1), `size` in nominal standard deviations; None for outcomes, and where none stands out."""
     most_likely: Mapping[str, Any]
     """Replay record of its failure with the largest nominal density."""
 
@@ -139,6 +140,8 @@ def _typical(members: Sequence[Failure], w: FloatArray) -> tuple[str, Mapping[st
     t, c = np.unravel_index(int(np.argmax(np.abs(mean))), mean.shape)
     summed = mean.sum(axis=0) / np.sqrt(len(mean))
     s = int(np.argmax(np.abs(summed)))
+    if max(abs(mean[t, c]), abs(summed[s])) < _STANDS_OUT:
+        return "no disturbance stands out", None
     if abs(mean[t, c]) >= 0.7 * abs(summed[s]):
         push = {"decision": int(t) + 1, "component": int(c) + 1, "size": float(mean[t, c])}
         return f"decision {t + 1} pushed by {mean[t, c]:+.1f} σ{_in(c, mean)}", push
