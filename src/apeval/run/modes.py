@@ -37,7 +37,8 @@ class Mode:
     """What nature does in it, in words."""
     push: Mapping[str, float] | None
     """The strongest mean disturbance: `decision` (from 1; 0: all of them together), `component`
-    (from 1), `size` in nominal standard deviations; None for outcomes, and where none stands out."""
+    (from 1), `size` in nominal standard deviations; None for outcomes, and where no disturbance
+    stands out."""
     most_likely: Mapping[str, Any]
     """Replay record of its failure with the largest nominal density."""
 
