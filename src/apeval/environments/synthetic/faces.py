@@ -40,8 +40,8 @@ def many_modes(beta: float = 4.7, dim: int = 4) -> Problem:
         parameters={"beta": beta, "dim": dim},
         truth=lambda: Truth(v, 0.0, "closed form, 1 − (1 − 2Φ(−β))^dim"),
     )
-    corners = beta * np.concatenate([np.eye(dim), -np.eye(dim)])
-    return checked(problem, lambda: corners[:, None, :])
+    faces = beta * np.concatenate([np.eye(dim), -np.eye(dim)])
+    return checked(problem, lambda: faces[:, None, :])
 
 
 @cache

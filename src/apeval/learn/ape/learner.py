@@ -46,7 +46,7 @@ _SLOPES = 3.0  # more than so many slopes are better shared over time, as the fi
 _EXPLAINED = 0.3  # of the deviance, from which odds are believed
 _NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
 _PATIENCE = 2  # fits without progress
-_SETTLED, _COUNTED = 6, 10.0  # fits that nothing beats Monte Carlo by; failures it must show
+_SETTLED, _COUNTED = 6, 10.0  # fits in a row that prefer Monte Carlo; failures it must show
 _LONG = 10.0  # decisions of an episode from which a fit may have to begin later
 _LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
@@ -115,11 +115,11 @@ class ApeLearner(Learner):
 
     def _explore(self, simulation: Simulation) -> bool:
         """The pilot, from π_E,gt; then the ladder, which the pilot's lengths have scaled."""
+        self._in_steps = simulation.budget.steps is not None
         if simulation.affordable() < words.FEWEST_WHOLE:
             self.cramped = True
             return False
         self._rng = np.random.default_rng([int(k) for k in simulation.key])
-        self._in_steps = simulation.budget.steps is not None
         n = pace.pilot_size(simulation, self.problem, self.config)
         pilot = simulation.run(only(Nominal()), n, 0)
         self.scene = set_scene(self.problem, pilot)
@@ -385,7 +385,7 @@ class ApeLearner(Learner):
         if self.frequent:
             return []
         if self.cramped:
-            return [words.cramped(self.problem.longest)]
+            return [words.cramped(self.problem.longest, self._in_steps)]
         if not self._recent:
             return [words.too_few(self.problem.margin is not None)]
         if self.level > 0.0:

@@ -6,12 +6,13 @@ FEWEST_WHOLE = 4
 """Episodes of full length that a budget must hold to learn from."""
 
 
-def cramped(longest: int) -> str:
+def cramped(longest: int, in_steps: bool) -> str:
     """The budget may hold many short episodes, but too few of full length to be sure of any."""
+    whole = f" of full length ({longest:,} decisions)" if in_steps else ""
+    remedy = "raise the budget, or give it in episodes" if in_steps else "raise the budget"
     return (
-        f"the budget holds fewer than {FEWEST_WHOLE} episodes of full length ({longest:,} "
-        "decisions), so nothing was learned and every episode was drawn from the nominal: raise "
-        "the budget, or give it in episodes"
+        f"the budget holds fewer than {FEWEST_WHOLE} episodes{whole}, so nothing was learned and "
+        f"every episode was drawn from the nominal: {remedy}"
     )
 
 
