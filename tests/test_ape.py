@@ -349,7 +349,7 @@ def test_frequent_failures_are_no_worse_than_monte_carlo() -> None:
     assert rmse < 1.3 * np.sqrt(truth * (1 - truth) / 400)
 
 
-def test_where_nature_has_no_say_it_counts_without_crying_wolf() -> None:
+def test_where_nature_has_no_say_most_episodes_are_counted() -> None:
     """A coin fails one episode in ten. Pilot and exploration take a sixth of the budget; six fits
     that prefer Monte Carlo must end learning: at least half of the episodes are then nominal, and
     the standard error is at most 1/√0.5 of Monte Carlo's."""
