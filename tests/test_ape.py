@@ -366,7 +366,8 @@ def test_where_nature_has_no_say_most_episodes_are_counted(chance: float) -> Non
         assert result.trusted or chance < 0.1  # rarer: docs/methods/ape.md, What to expect
         assert result.detection_limit is not None
         assert result.detection_limit < 3.0 / 500
-        assert result.standard_error < np.sqrt(chance * (1.0 - chance) / 1_000 / 0.5) * 1.2  # ± of v̂ itself
+        by_half = np.sqrt(chance * (1.0 - chance) / 500)
+        assert result.standard_error < 1.2 * by_half  # which itself depends on v̂
 
 
 def test_a_budget_without_room_for_whole_episodes_says_so() -> None:
