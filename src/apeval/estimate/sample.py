@@ -70,6 +70,11 @@ class Sample:
             same.append(np.array_equal(column[stage], self.log_p[stage]))
         return np.array(same) & (self.counts > 0)
 
+    @property
+    def last_stage(self) -> BoolArray:
+        """Which components the last episodes were drawn from, (M,)."""
+        return np.asarray(self.log_q[-1] > -np.inf)
+
     @cached_property
     def unweighted(self) -> bool:
         """Plain Monte Carlo: one component, and it is the nominal."""

@@ -111,6 +111,12 @@ FIGURES = (
 )
 
 _GUST = {"phi": 0.0, "threshold": 4.7, "steps": 8}  # any of eight disturbances alone
+_CHANCE: tuple[tuple[str, int, dict[str, Any]], ...] = (  # v* = 0.1, 0.03, 0.01
+    ("frequent-1000", 1_000, {"beta": 1.28155}),
+    ("1000", 1_000, {"beta": 1.88079}),
+    ("rare-2000", 2_000, {"beta": 2.32635}),
+    ("shared-1000", 1_000, {"beta": 1.88079, "control": 0.6}),
+)
 #: Rows without a figure: further limits of a method.
 FURTHER = tuple(
     replace(row, coverage_share=0.25)
@@ -134,6 +140,10 @@ FURTHER = tuple(
         Row("first-step-2000", "first-step", episodes=2_000),
         Row("flat-margin-5000", "flat-margin", episodes=5_000),
         Row("scaled-2000", "scaled", episodes=2_000),
+        *(
+            Row(f"chance-{name}", "chance-sum", episodes=n, settings=s, peer_settings=None)
+            for name, n, s in _CHANCE
+        ),
         Row("never-2000", "never", episodes=2_000, peer_settings=None),
         Row("always-2000", "always", episodes=2_000, peer_settings=None),
     )

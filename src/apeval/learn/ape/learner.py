@@ -10,6 +10,7 @@ import numpy as np
 from apeval.learn.ape import pace, words
 from apeval.learn.ape.again import PLAYED, play_again
 from apeval.learn.ape.config import ApeConfig
+from apeval.learn.ape.counting import Counting
 from apeval.learn.ape.course import Course
 from apeval.learn.ape.credit import credit
 from apeval.learn.ape.ladder import Flatter, Wider, ladder, outcome_ladder
@@ -46,7 +47,6 @@ _SLOPES = 3.0  # more than so many slopes are better shared over time, as the fi
 _EXPLAINED = 0.3  # of the deviance, from which odds are believed
 _NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
 _PATIENCE = 2  # fits without progress
-_SETTLED, _COUNTED = 6, 10.0  # fits in a row that prefer Monte Carlo; failures it must show
 _LONG = 10.0  # decisions of an episode from which a fit may have to begin later
 _LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
@@ -83,7 +83,7 @@ class ApeLearner(Learner):
         self._later: int | None = None
         self._decisions = 1.0
         self._predicted: list[float] = []
-        self._settled = 0
+        self._counting = Counting()
         self._counted: list[Counted] = []
         self._starts: Array = np.zeros((0, 0))
         self._failures: list[Episodes] = []
@@ -110,6 +110,7 @@ class ApeLearner(Learner):
         if not explored:
             return False
         self._ask_chance(simulation)
+        self._counting.expect(self.memory.probability() * pace.total(simulation))
         self._learn()
         return not self._finished(simulation)
 
@@ -134,7 +135,7 @@ class ApeLearner(Learner):
         decisions = float(np.clip(self._decisions, 1.0, 100.0))
         rungs = outcome_ladder() if discrete else ladder(self.problem.nominal.dim, decisions)
         self.memory.add_fit(Fit(tuple(rungs[0]), rungs[1]))
-        n = pace.exploration_size(simulation, self.config)
+        n = pace.exploration_size(simulation, self.config, int(pilot.failed.sum()))
         if n < 1:
             self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
             return False
@@ -148,8 +149,7 @@ class ApeLearner(Learner):
 
     def _ask_chance(self, simulation: Simulation) -> None:
         """Once, as soon as there are failures to play again."""
-        memory = self.memory
-        known = self.chance is not None
+        memory, known = self.memory, self.chance is not None
         if known or memory.rows is None or memory.failed.sum() < _TO_PLAY_AGAIN:
             return
         log_w = memory.log_weights()[memory.failed]
@@ -164,6 +164,8 @@ class ApeLearner(Learner):
         rows = self.scene.rows(batch)
         self.memory.add(rows, batch.failed, batch.margin, shares)
         self.course.add(rows, batch, proposal)
+        if set(shares) == {_NOMINAL}:
+            self._counting.seen += int(batch.failed.sum())
         self._last_margin = batch.margin
         self._rate = 0.5 * self._rate + 0.5 * float(batch.failed.mean())
         if batch.failed.any():
@@ -171,10 +173,11 @@ class ApeLearner(Learner):
 
     def _credit(self, n: int, left: int) -> float:
         """The share of the estimate that the next n episodes will have, from what is known now:
-        as if those after them, `left` in number, were a little better."""
-        if self.choice is None:
-            return 0.0
-        worth = n * credit(self.choice.variance, self._worth * self.ess)
+        as if those after them, `left` in number, were a little better, or all were counted."""
+        worth = float(n)
+        if set(self._next) != {_NOMINAL}:
+            choice = self.choice
+            worth *= credit(choice.variance, self._worth * self.ess) if choice else 0.0
         return (1.0 - sum(c.share for c in self._counted)) * worth / (worth + left)
 
     def _mixture(self, proposal: dict[int, float]) -> Mixture:
@@ -197,7 +200,8 @@ class ApeLearner(Learner):
         self.ess, self._worth = memory.failure_size(), 1.0
         chosen = self._elites()
         if memory.rows is None or chosen.sum() < _FEWEST:
-            self._next, self._recent = {_LADDER: 1.0}, []
+            alone = _NOMINAL if self._counting.serves else _LADDER
+            self._next, self._recent = {alone: 1.0}, []
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
         w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
@@ -205,12 +209,13 @@ class ApeLearner(Learner):
         fitted = fit_mixture(elite, w, learner, self.scene.times, self._rng, self._whole)
         self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
+        if not at_failures:
+            self._counting.come_down(float(np.exp(log_w).sum()) / sum(memory.sizes))
         if at_failures:
             self._learn_patience()
             self._predict(elite, log_w, w, fitted, chosen)
         by_odds = self._by_odds() if at_failures else None
-        counting = self.choice is not None and self.choice.monte_carlo
-        self._settled = self._settled + 1 if counting else 0
+        self._counting.hear(self.choice)
         eta = self.choice.eta if self.choice else 1.0
         patience = self.judged.patience if self.judged and at_failures else None
         fit = fitted.fit.relaxed(eta) if by_odds is None else by_odds
@@ -224,9 +229,9 @@ class ApeLearner(Learner):
         self._recent = [number] if alone else self._at_failures[-config.average :]
         nominal, delayed = 0.0, _LATE
         if self.choice:
-            nominal = min(self.choice.nominal, 0.5)
-            delayed = max(self.choice.delayed, _LATE)
-        self._next = self._shares(nominal, delayed)
+            nominal, delayed = min(self.choice.nominal, 0.5), max(self.choice.delayed, _LATE)
+        counting = self._counting.goes_on(self.choice)
+        self._next = {_NOMINAL: 1.0} if counting else self._shares(nominal, delayed)
 
     @property
     def _beginnings(self) -> int:
@@ -243,10 +248,11 @@ class ApeLearner(Learner):
         near = course.stands_for * np.exp(_NEAR * np.minimum(self.memory.nearness(rows), 0.0))
         ess = effective(near[course.failed])
         odds = fit_odds(rows, course.failed, near, self.scene.times) if ess >= _FEW else None
-        found = None
-        few = odds is not None and odds.dof <= _SLOPES
-        if odds and few and explained(odds, rows, course.failed, near) >= _EXPLAINED:
-            found = push(odds, self.scene.columns.size, self._costs, self.config.defensive_share)
+        if odds is None or odds.dof > _SLOPES:
+            return None
+        if explained(odds, rows, course.failed, near) < _EXPLAINED:
+            return None
+        found = push(odds, self.scene.columns.size, self._costs, self.config.defensive_share)
         if found is None:
             return None
         part, self.choice = found
@@ -284,7 +290,8 @@ class ApeLearner(Learner):
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
         memory = self.memory
-        if self.problem.margin is None or memory.failed.sum() >= _ENOUGH:
+        enough = memory.failed.sum() >= _ENOUGH or self._counting.serves
+        if self.problem.margin is None or enough:
             self.level = 0.0
             return
         level = max(0.0, float(np.quantile(self._last_margin, _LEVEL, method="lower")))
@@ -326,7 +333,9 @@ class ApeLearner(Learner):
     def _finished(self, simulation: Simulation) -> bool:
         """At the share set for learning, or when learning no longer lowers the price; batches of
         learning count, so that nothing else is lost by going on."""
-        if pace.used(simulation) >= self.config.learn_share or self._counting_does(simulation):
+        if pace.used(simulation) >= self.config.learn_share:
+            return True
+        if self._counting.settles(self.choice, pace.left(simulation, self._costs.whole)):
             return True
         if self.level > 0.0 or self.choice is None or self.ess < _CONVERGED:
             return False
@@ -334,28 +343,24 @@ class ApeLearner(Learner):
         recent, before = self._predicted[-_PATIENCE:], self._predicted[:-_PATIENCE]
         return len(before) >= 2 and min(recent) >= min(before)
 
-    def _counting_does(self, simulation: Simulation) -> bool:
-        """Whether fit after fit says that nothing beats Monte Carlo, and what is left of the
-        budget will show failures enough that way."""
-        if self.choice is None or self._settled < _SETTLED:
-            return False
-        v = 1.0 / (1.0 + self.choice.variance)
-        return v * pace.left(simulation, self._costs.whole) >= _COUNTED
-
     # -- what comes out ------------------------------------------------------------------------
 
     def proposal(self) -> Mixture:
         """The last fits, as far from π_E,gt as the predicted variance wants them."""
-        if self.frequent or not self.memory.fits:
+        if self.frequent or self._counts or not self.memory.fits:
             return only(Nominal())
         if not self._recent:
             return self._mixture({_NOMINAL: 0.5, _LADDER: 0.5})
         if self.choice is None:  # without any failure, Monte Carlo gives the best upper bound
             nominal = 0.05 if self.memory.failed.any() else 0.5
             return self._mixture(self._shares(nominal, _LATE))
-        if self.choice.monte_carlo:
-            return only(Nominal())
         return self._mixture(self._shares(self.choice.nominal, self.choice.delayed))
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the estimate is left to Monte Carlo."""
+        preferred = self.choice is not None and self.choice.monte_carlo
+        return preferred or self._counting.goes_on(self.choice)
 
     def counted(self) -> list[Counted]:
         return self._counted
@@ -381,15 +386,16 @@ class ApeLearner(Learner):
         return value.anchored(self._starts, estimate).as_json()
 
     def warnings(self) -> list[str]:
-        counting = self.choice is not None and self.choice.monte_carlo
         if self.frequent:
             return []
         if self.cramped:
             return [words.cramped(self.problem.longest, self._in_steps)]
+        if self._counts:
+            return [words.unmoved()] if self._counting.stuck and self.choice is None else []
         if not self._recent:
             return [words.too_few(self.problem.margin is not None)]
         if self.level > 0.0:
             return [words.not_reached(self.level)]
-        if self.alpha < 1.0 and self._worth == 1.0 and not counting:
+        if self.alpha < 1.0 and self._worth == 1.0:
             return [words.not_converged(self.alpha, self.ess)]
         return []

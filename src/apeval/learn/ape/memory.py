@@ -93,6 +93,11 @@ class Memory:
         self.batch = self.batch[keep]
         self.ratios = [ratio[keep] for ratio in self.ratios]
 
+    def probability(self) -> float:
+        """The failure probability that these episodes show: rough, and biased low."""
+        w = np.exp(self.log_weights()[self.failed]) if self.failed.any() else np.zeros(0)
+        return float(w.sum()) / sum(self.sizes)
+
     def failure_size(self) -> float:
         """Effective number of failures."""
         if not self.failed.any():

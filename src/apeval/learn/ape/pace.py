@@ -25,18 +25,18 @@ def pilot_size(simulation: Simulation, problem: Problem, config: ApeConfig) -> i
     return int(np.clip(config.pilot_share * total, 1, min(simulation.affordable() - 2, _PILOT)))
 
 
-def exploration_size(simulation: Simulation, config: ApeConfig) -> int:
-    """Episodes of the ladder."""
-    total = _total(simulation)
-    counted = min(total, _EXPLORED_WELL) + 0.25 * max(0.0, total - _EXPLORED_WELL)
-    wanted = max(_FEWEST, int(config.explore_share * counted))
+def exploration_size(simulation: Simulation, config: ApeConfig, failures: int) -> int:
+    """Episodes of the ladder, which looks for what the pilot did not show: fewer after failures."""
+    episodes = total(simulation)
+    counted = min(episodes, _EXPLORED_WELL) + 0.25 * max(0.0, episodes - _EXPLORED_WELL)
+    wanted = max(_FEWEST, int(config.explore_share * counted / (1 + failures)))
     return min(wanted, simulation.affordable() - 1)
 
 
 def batch_size(simulation: Simulation, half: bool) -> int:
     """Episodes until the next fit; half as many where the proposal is still a guess."""
-    total = _total(simulation)
-    wanted = int(max(np.clip(_BATCH * total, _SMALLEST, _LARGEST), _AT_LEAST * total))
+    episodes = total(simulation)
+    wanted = int(max(np.clip(_BATCH * episodes, _SMALLEST, _LARGEST), _AT_LEAST * episodes))
     if half:
         wanted = max(_SMALLEST, wanted // 2)
     return min(wanted, simulation.affordable() - 1)
@@ -57,6 +57,6 @@ def left(simulation: Simulation, cost: float) -> int:
     return max(int((units or 0) / cost + 1e-6), simulation.affordable())
 
 
-def _total(simulation: Simulation) -> float:
+def total(simulation: Simulation) -> float:
     """Episodes that the whole budget will hold."""
     return simulation.episodes / max(used(simulation), 1e-12)
