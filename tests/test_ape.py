@@ -349,27 +349,6 @@ def test_frequent_failures_are_no_worse_than_monte_carlo() -> None:
     assert rmse < 1.3 * np.sqrt(truth * (1 - truth) / 400)
 
 
-@pytest.mark.parametrize("chance", [0.1, 0.03])
-def test_where_nature_has_no_say_most_episodes_are_counted(chance: float) -> None:
-    """A coin decides who fails. Pilot and exploration take a sixth of the budget; six fits
-    that prefer Monte Carlo must end learning: at least half of the episodes are then nominal, and
-    the standard error is at most 1/√0.5 of Monte Carlo's."""
-    coin = apeval.Problem(
-        nominal=apeval.Normal(0.0, 1.0),
-        reset=lambda draws: np.zeros((draws.n, 1)),
-        step=lambda x, a_A, a_E, draws: draws.uniform(1),
-        failed=lambda x: x[:, 0] < chance,
-        horizon=1,
-    )
-    for seed in range(10):
-        result = apeval.evaluate(coin, episodes=1_000, seed=seed)
-        assert result.trusted or chance < 0.1  # rarer: docs/methods/ape.md, What to expect
-        assert result.detection_limit is not None
-        assert result.detection_limit < 3.0 / 500
-        by_half = np.sqrt(chance * (1.0 - chance) / 500)
-        assert result.standard_error < 1.2 * by_half  # which itself depends on v̂
-
-
 def test_a_budget_without_room_for_whole_episodes_says_so() -> None:
     walk = apeval.Problem(
         nominal=apeval.Normal(0.0, 1.0),

@@ -17,7 +17,7 @@ from apeval.simulate.simulation import Budget, Simulation
 SYNTHETIC = (
     "gaussian-sum", "gaussian-sum-two", "one-step", "scaled", "never", "always", "first-step",
     "flat-margin", "many-dimensions", "hidden-mode", "discontinuous", "ar1",
-    "many-modes", "product",
+    "many-modes", "product", "chance-sum",
 )  # fmt: skip
 
 #: The same problems made frequent, for Monte Carlo.
@@ -34,6 +34,7 @@ EASY = (
     ("ar1", {"threshold": 5.0, "steps": 30}),
     ("many-modes", {"beta": 1.5}),
     ("product", {"limit": 0.5}),
+    ("chance-sum", {"beta": 1.5, "control": 0.6}),
 )
 
 
