@@ -115,7 +115,7 @@ def test_where_nature_has_no_say_little_is_lost(
     for seed in range(10):
         learner, frozen = run(problem, episodes, seed)
         assert not any("not converged" in text for text in learner.warnings())
-        assert frozen.sample.nominal[frozen.sample.last_stage].all()
+        assert frozen.sample.counting
         prices.append(price(frozen.sample.weights, episodes))
     assert np.sqrt(np.mean(prices)) < most
 

@@ -79,11 +79,11 @@ def detection_limit(sample: Sample, confidence: float) -> float | None:
 def nominal_only(sample: Sample, weights: FloatArray) -> float | None:
     """Share of Σ weights from episodes that the nominal part of the proposal produces more often
     than the learned part, not only because it draws more; 0 where the nominal part has seen enough
-    of them to speak for them itself, None where the proposal lacks one of the two: the last one,
-    if there were several."""
+    of them to speak for them itself, None where the proposal lacks one of the two, or where
+    the estimate is mostly Monte Carlo's."""
     learned = ~sample.nominal & (sample.counts > 0)
-    ended_learned = bool((learned & sample.last_stage).any())
-    if not ended_learned or not sample.nominal.any() or not weights.sum() > 0.0:
+    both = not sample.counting and learned.any() and sample.nominal.any()
+    if not both or not weights.sum() > 0.0:
         return None
     with np.errstate(divide="ignore"):
         log_share = np.log(sample.counts / sample.n)

@@ -72,26 +72,30 @@ def bounds(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, fl
     known = float((sample.weights * hit).mean())
     parts = sample.weights[unknown] / sample.n
     mass = float(parts.sum())
-    beyond = np.hypot(hi - known, _upper_of_mass(parts, confidence) - mass)
+    beyond = np.hypot(hi - known, _of_mass(parts, confidence)[1] - mass)
     return lo, min(1.0, known + mass + float(beyond))
 
 
-def _upper_of_mass(parts: FloatArray, confidence: float) -> float:
-    """Upper end of a sum of weighted counts, from the weights of those that happened (Fay and
-    Feuer, 1997): exact for equal weights, where it is Garwood's for a Poisson count.
+def _of_mass(parts: FloatArray, confidence: float) -> tuple[float, float]:
+    """The interval of a sum of weighted counts, from the weights of those that happened (Fay and
+    Feuer, 1997): exact for equal weights, where it is Garwood's for a Poisson count. It asks for
+    weights of which none can be much heavier than those seen, as where the nominal drew them.
 
-    >>> round(_upper_of_mass(np.full(5, 0.1), 0.95), 3)
-    1.167
-    >>> float(f"{_upper_of_mass(np.full(5, 1e-300), 0.95):.3e}")
-    1.167e-299
+    >>> [round(end, 4) for end in _of_mass(np.full(5, 0.01), 0.95)]
+    [0.0162, 0.1167]
+    >>> [float(f"{end:.3e}") for end in _of_mass(np.full(5, 1e-300), 0.95)]
+    [1.623e-300, 1.167e-299]
     """
     most = float(parts.max())
     if most == 0.0:
-        return 0.0
+        return 0.0, 0.0
     relative = parts / most  # squares of the parts themselves might be too small for a number
-    total = float(relative.sum()) + 1.0
-    scale = (float(relative @ relative) + 1.0) / total
-    return most * scale * float(gammaincinv(total / scale, 0.5 + confidence / 2.0))
+    total, square = float(relative.sum()), float(relative @ relative)
+    ends = []
+    for level, more in ((0.5 - confidence / 2.0, 0.0), (0.5 + confidence / 2.0, 1.0)):
+        scale = (square + more) / (total + more)
+        ends.append(most * scale * float(gammaincinv((total + more) / scale, level)))
+    return min(1.0, ends[0]), min(1.0, ends[1])
 
 
 def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
@@ -133,6 +137,8 @@ def _interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float,
     mean, error = stratified(sample, values)
     if mean <= 0.0:
         return 0.0, _bound_by_nominal(sample, hit, confidence)
+    if sample.counting:
+        return _of_mass(values[hit] / sample.n, confidence)
     ess = effective_size(values[hit])
     lo, _ = _log_t(mean, error, ess, confidence)
     # Sums of skewed weights miss upwards: a sample without its heavy failures has a low mean and

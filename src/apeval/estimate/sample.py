@@ -11,6 +11,8 @@ from scipy.special import logsumexp
 
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
+_MOSTLY = 2.0 / 3.0
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -70,10 +72,17 @@ class Sample:
             same.append(np.array_equal(column[stage], self.log_p[stage]))
         return np.array(same) & (self.counts > 0)
 
-    @property
-    def last_stage(self) -> BoolArray:
-        """Which components the last episodes were drawn from, (M,)."""
-        return np.asarray(self.log_q[-1] > -np.inf)
+    @cached_property
+    def counting(self) -> bool:
+        """Whether the estimate is mostly Monte Carlo's: most of it from stages that the nominal
+        drew alone, so that no weight can be much heavier than the rest."""
+        alone = (self.log_q > -np.inf).sum(axis=1) == 1
+        share = 0.0
+        for j in np.flatnonzero(self.nominal):
+            mine = np.flatnonzero(self.component == j)
+            if alone[mine].all():
+                share += 1.0 if self.log_share is None else float(np.exp(self.log_share[mine[0]]))
+        return share >= _MOSTLY
 
     @cached_property
     def unweighted(self) -> bool:

@@ -97,7 +97,7 @@ def _tail(sample: Sample, findings: Findings, budget: Budget) -> list[Note]:
     """Too few failures, one that outweighs the rest, or a tail that promises worse."""
     d = findings.numbers
     failures = int(sample.failed.sum())
-    enough = ENOUGH_COUNTED if sample.unweighted else ENOUGH
+    enough = ENOUGH_COUNTED if sample.counting else ENOUGH
     if d.ess < enough:
         times = enough / max(d.ess, 1.0)
         return [

@@ -111,7 +111,7 @@ def merge(runs: Sequence[Past], extended: bool = False, confidence: float | None
     wanted = results[0].confidence if confidence is None else confidence
     looked = extended or any(result.target is not None for result in results)
     numbers = estimate(sample, of_a_look(wanted) if looked else wanted)
-    serious = _changed(runs) + _disagreement(runs) + _thin(sample.unweighted, numbers.ess)
+    serious = _changed(runs) + _disagreement(runs) + _thin(sample.counting, numbers.ess)
     doubts = [
         f"{run.path} by itself is not to be trusted: {run.result.warnings[0]}"
         for run in runs
@@ -201,8 +201,8 @@ def _disagreement(runs: list[Past]) -> list[str]:
     ]
 
 
-def _thin(unweighted: bool, ess: float) -> list[str]:
-    enough = ENOUGH_COUNTED if unweighted else ENOUGH
+def _thin(counting: bool, ess: float) -> list[str]:
+    enough = ENOUGH_COUNTED if counting else ENOUGH
     if ess >= enough:
         return []
     return [f"the estimate rests on {ess:.1f} effective failures ({enough:.0f} are wanted)"]
