@@ -32,7 +32,7 @@ class Diagnostics:
     nominal_only_share: float | None
     """Share of the estimate from failures that the nominal part of the proposal produces more
     often than the learned part, unless it has seen enough of them; None where the proposal lacks
-    one of the two."""
+    one of the two, or where the estimate is mostly Monte Carlo's."""
     explored_failures: int | None
     """Failing episodes that learning reported; None where the method reports none."""
     explored_estimate: float | None

@@ -76,26 +76,28 @@ def bounds(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, fl
     return lo, min(1.0, known + mass + float(beyond))
 
 
-def _of_mass(parts: FloatArray, confidence: float) -> tuple[float, float]:
+def _of_mass(parts: FloatArray, confidence: float, next_one: float = 0.0) -> tuple[float, float]:
     """The interval of a sum of weighted counts, from the weights of those that happened (Fay and
-    Feuer, 1997): exact for equal weights, where it is Garwood's for a Poisson count. It asks for
-    weights of which none can be much heavier than those seen, as where the nominal drew them.
+    Feuer, 1997): exact for equal weights, where it is Garwood's for a Poisson count. The upper end
+    counts one more, as heavy as the heaviest seen or as `next_one`, whichever is more.
 
     >>> [round(end, 4) for end in _of_mass(np.full(5, 0.01), 0.95)]
     [0.0162, 0.1167]
     >>> [float(f"{end:.3e}") for end in _of_mass(np.full(5, 1e-300), 0.95)]
     [1.623e-300, 1.167e-299]
+    >>> [round(end, 3) for end in _of_mass(np.zeros(0), 0.95, next_one=0.01)]
+    [0.0, 0.037]
     """
-    most = float(parts.max())
-    if most == 0.0:
-        return 0.0, 0.0
-    relative = parts / most  # squares of the parts themselves might be too small for a number
-    total, square = float(relative.sum()), float(relative @ relative)
-    ends = []
-    for level, more in ((0.5 - confidence / 2.0, 0.0), (0.5 + confidence / 2.0, 1.0)):
-        scale = (square + more) / (total + more)
-        ends.append(most * scale * float(gammaincinv((total + more) / scale, level)))
-    return min(1.0, ends[0]), min(1.0, ends[1])
+
+    def end(level: float, unit: float, more: float) -> float:
+        relative = parts / unit  # squares of the parts themselves might be too small for a number
+        total, square = float(relative.sum()) + more, float(relative @ relative) + more
+        return min(1.0, unit * square / total * float(gammaincinv(total**2 / square, level)))
+
+    heaviest = float(parts.max(initial=0.0))
+    most = max(heaviest, next_one)
+    low = end(0.5 - confidence / 2.0, heaviest, 0.0) if heaviest > 0.0 else 0.0
+    return low, end(0.5 + confidence / 2.0, most, 1.0) if most > 0.0 else 0.0
 
 
 def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
@@ -138,18 +140,33 @@ def _interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float,
     if mean <= 0.0:
         return 0.0, _bound_by_nominal(sample, hit, confidence)
     if sample.counting:
-        return _of_mass(values[hit] / sample.n, confidence)
+        return _counted(sample, hit, confidence)
     ess = effective_size(values[hit])
     lo, _ = _log_t(mean, error, ess, confidence)
     # Sums of skewed weights miss upwards: a sample without its heavy failures has a low mean and
     # a small variance at once. The upper end therefore counts one more failure, as heavy as the
-    # heaviest seen (docs/results/intervals has the coverage with it and without).
-    heaviest = float(values.max()) / sample.n
+    # heaviest seen (docs/results/intervals has the coverage with it and without), or as one that
+    # was counted would be.
+    heaviest = max(float(values.max()) / sample.n, _next_counted(sample))
     _, hi = _log_t(mean + heaviest, float(np.hypot(error, heaviest)), ess, confidence)
     if ess < _THIN:  # too few failures to speak for those that were not seen
         hi = max(hi, _bound_by_nominal(sample, hit, confidence))
         lo = 0.0 if ess < _THINNEST else lo
     return lo, hi
+
+
+def _counted(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, float]:
+    """Weighted counts of the event, or of its contrary where that is the rarer one."""
+    frequent = probability(sample, hit) > 0.5
+    rarer = sample.weights[hit != frequent] / sample.n
+    lo, hi = _of_mass(rarer, confidence, _next_counted(sample))
+    return (1.0 - hi, 1.0 - lo) if frequent else (lo, hi)
+
+
+def _next_counted(sample: Sample) -> float:
+    """What one more failure would add at the most in a stage that the nominal drew alone."""
+    mine = sample.alone[sample.component]
+    return float(sample.weights[mine].max(initial=0.0)) / sample.n
 
 
 def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[float, float]:

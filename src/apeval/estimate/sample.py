@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
-_MOSTLY = 2.0 / 3.0
+_MOSTLY = 0.9  # of the estimate: the rest may have weights of any size
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,23 @@ class Sample:
 
     @cached_property
     def counting(self) -> bool:
-        """Whether the estimate is mostly Monte Carlo's: most of it from stages that the nominal
-        drew alone, so that no weight can be much heavier than the rest."""
-        alone = (self.log_q > -np.inf).sum(axis=1) == 1
+        """Whether the estimate is mostly Monte Carlo's: nine tenths of it from stages that the
+        nominal drew alone, where no weight is heavier than the others."""
         share = 0.0
-        for j in np.flatnonzero(self.nominal):
+        for j in np.flatnonzero(self.alone):
             mine = np.flatnonzero(self.component == j)
-            if alone[mine].all():
-                share += 1.0 if self.log_share is None else float(np.exp(self.log_share[mine[0]]))
+            share += 1.0 if self.log_share is None else float(np.exp(self.log_share[mine[0]]))
         return share >= _MOSTLY
+
+    @cached_property
+    def alone(self) -> BoolArray:
+        """Which components are the nominal with a stage of its own, (M,)."""
+        return np.array(
+            [
+                bool(same and (self.log_q[self.component != j, j] == -np.inf).all())
+                for j, same in enumerate(self.nominal)
+            ]
+        )
 
     @cached_property
     def unweighted(self) -> bool:

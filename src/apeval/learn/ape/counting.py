@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from apeval.learn.ape.relax import Choice
 
 _SHOWN = 5.0  # failures that the budget would show to Monte Carlo, from which counting is a way
+_SEEN = 2  # failures of π_E,gt that are no accident
 _LEVELS, _HIGH = 4, 0.05  # fits after which a level should no longer be as likely as this
 _TRIALS = 1  # fits that may still try themselves although Monte Carlo seems better
 _SETTLED, _ENOUGH = 6, 10.0  # fits in a row that prefer Monte Carlo; failures it must show then
@@ -33,7 +34,7 @@ class Counting:
     """Fits in a row that were worth less than π_E,gt."""
 
     def come_down(self, probability: float) -> None:
-        """The probability of the level that a fit has reached on its way to failures."""
+        """The probability of the level that a fit has reached on its way to failures; 0: there."""
         self.levels += 1
         self.stuck = self.levels >= _LEVELS and probability >= _HIGH
 
@@ -49,7 +50,7 @@ class Counting:
     @property
     def serves(self) -> bool:
         """Whether failures need not be led to: they have come, and will come again."""
-        return self.shows and self.seen > 0
+        return self.shows and self.seen >= _SEEN
 
     def goes_on(self, choice: Choice | None) -> bool:
         """Whether the next batch is of π_E,gt alone."""

@@ -195,13 +195,15 @@ class ApeLearner(Learner):
 
     def _learn(self) -> None:
         memory, config = self.memory, self.config
+        if self._counting.serves and memory.failed.sum() < _FEWEST:  # more will come
+            self._next, self._recent = {_NOMINAL: 1.0}, []
+            return
         self._lower_level()
         memory.forget(self.level)
         self.ess, self._worth = memory.failure_size(), 1.0
         chosen = self._elites()
         if memory.rows is None or chosen.sum() < _FEWEST:
-            alone = _NOMINAL if self._counting.serves else _LADDER
-            self._next, self._recent = {alone: 1.0}, []
+            self._next, self._recent = {_LADDER: 1.0}, []
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
         w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
@@ -209,8 +211,8 @@ class ApeLearner(Learner):
         fitted = fit_mixture(elite, w, learner, self.scene.times, self._rng, self._whole)
         self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
-        if not at_failures:
-            self._counting.come_down(float(np.exp(log_w).sum()) / sum(memory.sizes))
+        reached = float(np.exp(log_w).sum()) / sum(memory.sizes)
+        self._counting.come_down(0.0 if at_failures else reached)
         if at_failures:
             self._learn_patience()
             self._predict(elite, log_w, w, fitted, chosen)
@@ -290,8 +292,7 @@ class ApeLearner(Learner):
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
         memory = self.memory
-        enough = memory.failed.sum() >= _ENOUGH or self._counting.serves
-        if self.problem.margin is None or enough:
+        if self.problem.margin is None or memory.failed.sum() >= _ENOUGH:
             self.level = 0.0
             return
         level = max(0.0, float(np.quantile(self._last_margin, _LEVEL, method="lower")))

@@ -36,9 +36,9 @@ def not_reached(level: float) -> str:
 def unmoved() -> str:
     """The margin does not answer to nature."""
     return (
-        "the disturbances hardly move the margin: there was nothing to learn, and the rest of the "
-        "episodes was drawn from the nominal, as Monte Carlo does. Where failures should depend on "
-        "the disturbances, look at the problem with apeval check; else raise the budget"
+        "the disturbances hardly move the margin: no fit brought it down, and the rest of the "
+        "episodes was drawn from the nominal, as Monte Carlo does. Where failures should "
+        "depend on the disturbances, look at the problem with apeval check; else raise the budget"
     )
 
 
