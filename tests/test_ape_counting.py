@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import ncx2, norm
 
 import apeval
 from apeval.estimate.diagnostics import nominal_only
-from apeval.estimate.interval import estimate
+from apeval.estimate.interval import bounds, estimate
 from apeval.estimate.sample import Sample, combine, join
 from apeval.learn.ape import pace
 from apeval.learn.ape.config import ApeConfig
@@ -179,6 +179,53 @@ def test_the_interval_of_counts_covers_and_is_little_wider_than_that_of_one_stag
         exact.append(np.subtract(*estimate(join(stages), 0.95).interval[::-1]))
     assert np.mean(covered) >= 0.95 - 3.0 * np.sqrt(0.05 * 0.95 / 400)
     assert np.median(width) <= 1.25 * np.median(exact)
+
+
+def test_a_part_that_cannot_draw_what_the_nominal_drew_still_shares_its_stage() -> None:
+    """An exact adversary never survives, so the nominal's survivors have no density under it."""
+    n = 100
+    kind = np.where(np.arange(n) < 90, 1, 0)
+    component = np.where(kind > 0, 1, 0)
+    log_q = np.stack([np.zeros(n), np.where(kind > 0, 3.0, -np.inf)], axis=1)
+    rest = {"unresolved": np.zeros(n, bool), "length": np.ones(n, np.int64), "margin": np.zeros(n)}
+    assert not Sample(component, np.zeros(n), log_q, kind, **rest).counting
+
+
+def test_a_light_failure_does_not_speak_for_those_that_counting_has_not_seen() -> None:
+    """A kind that a small batch met with tiny weights, and 475 counted episodes never: at least
+    what these allow, the rule of three, is left open."""
+    light = sample_of(20.0, 3, 25)
+    both = combine([(0.05, light), (0.95, sample_of(0.0, 0, 475))])
+    assert both.counting
+    lo, hi = bounds(both, both.failed, 0.95)
+    assert lo < 1e-8
+    assert hi >= 3.0 / 475
+
+
+def test_counts_of_a_certain_failure_leave_little_open() -> None:
+    """97 of 100 fail, in two stages: the three that survive are counted, as Garwood would."""
+    both = combine([(0.3, sample_of(0.0, 29, 30)), (0.7, sample_of(0.0, 68, 70))])
+    lo, hi = estimate(both, 0.95).interval
+    assert lo == pytest.approx(1.0 - 0.0877, abs=1e-3)
+    assert hi == pytest.approx(1.0 - 0.0062, abs=1e-3)
+
+
+def test_one_failure_in_the_pilot_does_not_end_learning_by_the_margin() -> None:
+    """Disturbances near (1, …, 1), which the ladder hardly meets; v = 10⁻³, and the pilot of this
+    seed saw a failure. Counting would show one failure in 1,000 episodes."""
+    radius = float(np.sqrt(ncx2.ppf(1e-3, 8, 8.0)))
+    ball = apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: x + (a_E - 1.0) ** 2,
+        failed=lambda x: x[:, 0] < radius**2,
+        margin=lambda x: np.sqrt(x[:, 0]) - radius,
+        judge_at_end=True,
+        horizon=8,
+    )
+    result = apeval.evaluate(ball, episodes=1_000, seed=303)
+    assert result.interval[0] <= 1e-3 <= result.interval[1]
+    assert result.final.ess > 100
 
 
 def test_a_margin_that_nature_does_not_move_is_said() -> None:

@@ -73,7 +73,7 @@ class _Earlier:
 
     def with_final(self, samples: list[Sample]) -> Sample:
         """The combined sample; the frozen stage has what is left of 1. Where a target makes it
-        longer than planned, the shares of the few early batches shrink in proportion: they would
+        longer than planned, the shares of the early batches shrink in proportion: they would
         else keep their part of the error, and no number of episodes could reach the target."""
         final = join(samples)
         if not self.stages:
