@@ -93,14 +93,24 @@ def test_six_fits_settle_it_where_ten_failures_will_come() -> None:
     assert not counting.settles(COUNT, 309.0)
 
 
-def test_a_margin_that_no_fit_brings_down_is_left_alone() -> None:
+def test_a_margin_that_no_fit_moves_is_left_alone() -> None:
+    """Three fits in a row meet their level about as often as π_E,gt does."""
     counting = Counting()
-    for _ in range(4):
+    counting.come_down(1.0, 0.2)  # the ladder: nothing was aimed at
+    for met in (0.2, 0.25, 0.18):
         assert not counting.goes_on(None)
-        counting.come_down(0.2)
+        counting.come_down(met, 0.2)
     assert counting.goes_on(None)
-    counting.come_down(0.01)
+    counting.come_down(0.2, 0.0)  # at failures
     assert not counting.goes_on(None)
+
+
+def test_a_plateau_that_nature_does_reach_is_no_reason_to_count() -> None:
+    """The level stays where it is, but fits meet it twice as often as π_E,gt would."""
+    counting = Counting()
+    for _ in range(20):
+        counting.come_down(0.2, 0.1)
+        assert not counting.goes_on(None)
 
 
 def test_failures_of_the_pilot_leave_less_to_explore() -> None:

@@ -13,7 +13,8 @@ from apeval.learn.ape.relax import Choice
 
 _SHOWN = 5.0  # failures that the budget would show to Monte Carlo, from which counting is a way
 _SEEN = 2  # failures of π_E,gt that are no accident
-_LEVELS, _HIGH = 4, 0.05  # fits after which a level should no longer be as likely as this
+_MOVED = 1.5  # times as often as π_E,gt a fit must meet the level that it is for
+_LEVELS, _HIGH = 3, 0.05  # fits in a row that did not, and how likely the level must still be
 _TRIALS = 1  # fits that may still try themselves although Monte Carlo seems better
 _SETTLED, _ENOUGH = 6, 10.0  # fits in a row that prefer Monte Carlo; failures it must show then
 
@@ -26,17 +27,23 @@ class Counting:
     """Failures among episodes of π_E,gt itself."""
     shows: bool = False
     """Whether Monte Carlo would show some failures with the whole budget."""
-    levels: int = 0
-    """Fits on the way to failures."""
+    aimed_at: float = 1.0
+    """Probability of the level that the last fit was for."""
+    unmoved: int = 0
+    """Fits in a row that hardly met their level more often than π_E,gt would."""
     stuck: bool = False
-    """Whether these fits do not bring the margin down: nature hardly moves it."""
+    """Whether nature hardly moves the margin."""
     preferred: int = 0
     """Fits in a row that were worth less than π_E,gt."""
 
-    def come_down(self, probability: float) -> None:
-        """The probability of the level that a fit has reached on its way to failures; 0: there."""
-        self.levels += 1
-        self.stuck = self.levels >= _LEVELS and probability >= _HIGH
+    def come_down(self, met: float, probability: float) -> None:
+        """How much of the last batch met the level that it was fitted to, and the probability of
+        the level that the next fit is for; 0 at failures."""
+        if self.aimed_at < 1.0:
+            unmoved = met < _MOVED * self.aimed_at
+            self.unmoved = self.unmoved + 1 if unmoved else 0
+        self.aimed_at = probability
+        self.stuck = self.unmoved >= _LEVELS and probability >= _HIGH
 
     def expect(self, failures: float) -> None:
         """How many failures Monte Carlo would show with the whole budget."""

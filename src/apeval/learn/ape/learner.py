@@ -198,6 +198,7 @@ class ApeLearner(Learner):
         if self._counting.serves and memory.failed.sum() < _FEWEST:  # more will come
             self._next, self._recent = {_NOMINAL: 1.0}, []
             return
+        met = float((self._last_margin <= self.level).mean())
         self._lower_level()
         memory.forget(self.level)
         self.ess, self._worth = memory.failure_size(), 1.0
@@ -212,7 +213,7 @@ class ApeLearner(Learner):
         self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
         reached = float(np.exp(log_w).sum()) / sum(memory.sizes)
-        self._counting.come_down(0.0 if at_failures else reached)
+        self._counting.come_down(met, 0.0 if at_failures else reached)
         if at_failures:
             self._learn_patience()
             self._predict(elite, log_w, w, fitted, chosen)
