@@ -39,7 +39,7 @@ class Counting:
     def come_down(self, met: float, probability: float) -> None:
         """How much of the last batch met the level that it was fitted to, and the probability of
         the level that the next fit is for; 0 at failures."""
-        if self.aimed_at < 1.0:
+        if self.aimed_at < 1.0 and not self.stuck:  # once stuck, π_E,gt draws the batches
             unmoved = met < _MOVED * self.aimed_at
             self.unmoved = self.unmoved + 1 if unmoved else 0
         self.aimed_at = probability
