@@ -68,19 +68,31 @@ def test_it_takes_failures_of_its_own_and_more_to_come() -> None:
 
 def test_a_fit_may_try_itself_once_and_is_heard_again() -> None:
     counting = Counting(shows=True)
-    counting.hear(COUNT)
+    counting.hear(COUNT, 5.0)
     assert not counting.goes_on(COUNT)
-    counting.hear(COUNT)
+    counting.hear(COUNT, 5.0)
     assert counting.goes_on(COUNT)
-    counting.hear(LEARNED)
+    counting.hear(LEARNED, 5.0)
     assert not counting.goes_on(LEARNED)
+
+
+def test_a_single_heavy_failure_of_the_ladder_does_not_speak_for_counting() -> None:
+    """It alone says how frequent failures are, and may be wrong by any factor."""
+    counting = Counting(shows=True)
+    for _ in range(3):
+        counting.hear(COUNT, 1.0)
+        assert not counting.goes_on(COUNT)
+    counting.seen = 1  # π_E,gt shows failures itself
+    for _ in range(2):
+        counting.hear(COUNT, 1.0)
+    assert counting.goes_on(COUNT)
 
 
 def test_a_rare_failure_is_never_left_to_counting() -> None:
     counting = Counting(seen=1)
     counting.expect(4.0)
     for _ in range(10):
-        counting.hear(COUNT)
+        counting.hear(COUNT, 5.0)
     assert not counting.goes_on(COUNT)
 
 
@@ -88,7 +100,7 @@ def test_six_fits_settle_it_where_ten_failures_will_come() -> None:
     counting = Counting()
     for k in range(6):
         assert not counting.settles(COUNT, 1e6), k
-        counting.hear(COUNT)
+        counting.hear(COUNT, 5.0)
     assert counting.settles(COUNT, 311.0)  # v = 1/31
     assert not counting.settles(COUNT, 309.0)
 

@@ -191,3 +191,20 @@ def test_ape_knows_whether_chance_decides_with_nature(name: str, chancy: bool) -
     assert learner.chance is not None
     assert (learner.chance > 0.0) is chancy
     assert learner.chance in np.arange(PLAYED + 1) / PLAYED
+
+
+@pytest.mark.parametrize(("control", "asked_again"), [(0.5, True), (1.0, False)])
+def test_chance_is_asked_again_where_fits_leave_failures_rare(
+    control: float, asked_again: bool
+) -> None:
+    """The first answer, that nature decides alone, is taken from failures that may lie far out."""
+    problem = apeval.make("chance-sum", beta=3.0, control=control, steps=2).blind()
+    learner = ApeLearner(problem, ApeConfig())
+    simulation = Simulation(problem, make_key(5), Budget(episodes=3_000))
+    while learner.advance(simulation) and learner.chance is None:
+        pass
+    learner.chance = 0.0
+    while learner.advance(simulation):
+        pass
+    assert learner.chance is not None
+    assert (learner.chance > 0.0) is asked_again

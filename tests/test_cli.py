@@ -65,6 +65,8 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("reproduce", "tabel1"), "Did you mean 'table1'?"),
         (("bench", "sped"), "Did you mean 'speed'?"),
         (("bench", "speed", "--seeds", "2000", "--tuning"), "for tuning"),
+        (("bench", "speed", "--first-seed", "5000"), "neither"),
+        (("bench", "speed", "--first-seed", "10400", "--tuning"), "leave out"),
         (("list", "wakl"), "Did you mean 'walk'?"),
         (("run", "int-v1", "--view", "papre"), "Did you mean 'paper'?"),
         (("rnu", "walk"), "Did you mean 'run'?"),

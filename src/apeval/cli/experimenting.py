@@ -45,19 +45,23 @@ def run_experiment(
     out: Path | None,
     json: bool,
     selection: Selection = Selection(),
+    first_seed: int | None = None,
 ) -> None:
     """Run, show, and store where asked."""
     chosen = find(command, name)
+    if tuning and first_seed is not None:
+        raise ApevalError("--tuning begins at seed 0: leave out --first-seed, or --tuning")
     if str(selection) and not chosen.selects:
         raise ApevalError(f"{command} {name} runs as a whole: leave out{selection}")
     folder = None if out is None else prepare(out)
     seeds = chosen.default_seeds if seeds is None else seeds
     with _ticker(quiet=json) as tick:
-        first = (TUNING if tuning else REPORTING).start
+        first = (TUNING if tuning else REPORTING).start if first_seed is None else first_seed
         fields = selection.as_fields()
         report = chosen.run(Request(seeds, first, folder, Path("runs/cells"), tick, **fields))
     if folder is not None:
-        made_by = f"apeval {command} {name} --seeds {seeds}{selection}" + (
+        begun = "" if first_seed is None else f" --first-seed {first_seed}"
+        made_by = f"apeval {command} {name} --seeds {seeds}{begun}{selection}" + (
             " --tuning" if tuning else ""
         )
         store(report, folder, name, made_by)

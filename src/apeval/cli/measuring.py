@@ -47,6 +47,9 @@ def bench(
     held_out: Annotated[
         bool, typer.Option("--held-out", help="accuracy: ten geometries that no one tuned on.")
     ] = False,
+    first_seed: Annotated[
+        int | None, typer.Option(help="Begin at this seed instead of 10000.", show_default=False)
+    ] = None,
     tuning: Tuning = False,
     out: Out = None,
     json: Json = False,
@@ -65,4 +68,4 @@ def bench(
     from apeval.cli.experimenting import Selection, run_experiment
 
     selection = Selection(rows, methods, held_out)
-    run_experiment("bench", what, seeds, tuning, out, json, selection)
+    run_experiment("bench", what, seeds, tuning, out, json, selection, first_seed)

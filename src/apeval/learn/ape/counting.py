@@ -15,6 +15,7 @@ _SHOWN = 5.0  # failures that the budget would show to Monte Carlo, from which c
 _SEEN = 2  # failures of π_E,gt that are no accident
 _MOVED = 1.5  # times as often as π_E,gt a fit must meet the level that it is for
 _LEVELS, _HIGH = 3, 0.05  # fits in a row that did not, and how likely the level must still be
+_JUDGES = 2.0  # effective failures that can tell what a fit is worth, where π_E,gt showed none
 _TRIALS = 1  # fits that may still try themselves although Monte Carlo seems better
 _SETTLED, _ENOUGH = 6, 10.0  # fits in a row that prefer Monte Carlo; failures it must show then
 
@@ -49,10 +50,12 @@ class Counting:
         """How many failures Monte Carlo would show with the whole budget."""
         self.shows = failures >= _SHOWN
 
-    def hear(self, choice: Choice | None) -> None:
-        """What a new fit is worth."""
+    def hear(self, choice: Choice | None, failures: float) -> None:
+        """What a new fit is worth, to so many effective failures. A single one of the ladder, which
+        weighs more than all others together, knows neither that nor how rare failures are."""
         preferred = choice is not None and choice.monte_carlo
-        self.preferred = self.preferred + 1 if preferred else 0
+        known = failures >= _JUDGES or self.seen > 0
+        self.preferred = self.preferred + 1 if preferred and known else 0
 
     @property
     def serves(self) -> bool:

@@ -40,6 +40,7 @@ _CONVERGED = 30.0  # effective failures from which a predicted variance is belie
 _TELLS, _SURE = 4.0, 30.0  # effective failures between which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
 _TO_PLAY_AGAIN = 4  # failures
+_DOUBTFUL, _TRIED = 0.2, 5  # a rate of failures that so many fits to them in a row did not reach
 _FEW = 2.5  # effective failures from which odds can tell
 _WORTH = 2.0  # of an effective failure in odds, beside one that is fitted to
 _CHANCY = 4.0  # effective failures from which batches are of full size although chance decides
@@ -70,6 +71,7 @@ class ApeLearner(Learner):
         self.judged: Judged | None = None
         self.chance: float | None = None
         """How often failures do not fail again with the same disturbances."""
+        self._in_vain = 0
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
@@ -148,10 +150,14 @@ class ApeLearner(Learner):
         return True
 
     def _ask_chance(self, simulation: Simulation) -> None:
-        """Once, as soon as there are failures to play again."""
-        memory, known = self.memory, self.chance is not None
-        if known or memory.rows is None or memory.failed.sum() < _TO_PLAY_AGAIN:
+        """As soon as there are failures to play again. The first ones may lie so far out that all
+        fail again: where fit after fit leaves failures rare, later ones are asked too."""
+        memory = self.memory
+        if memory.rows is None or memory.failed.sum() < _TO_PLAY_AGAIN:
             return
+        if self.chance is not None and (self.chance > 0.0 or self._in_vain < _TRIED):
+            return
+        self._in_vain = 0
         log_w = memory.log_weights()[memory.failed]
         proposal = play_again(memory.rows.take(memory.failed), log_w)
         n = min(PLAYED, simulation.affordable() - 1)
@@ -166,6 +172,8 @@ class ApeLearner(Learner):
         self.course.add(rows, batch, proposal)
         if set(shares) == {_NOMINAL}:
             self._counting.seen += int(batch.failed.sum())
+        elif set(shares) & set(self._at_failures):
+            self._in_vain = self._in_vain + 1 if batch.failed.mean() < _DOUBTFUL else 0
         self._last_margin = batch.margin
         self._rate = 0.5 * self._rate + 0.5 * float(batch.failed.mean())
         if batch.failed.any():
@@ -218,7 +226,7 @@ class ApeLearner(Learner):
             self._learn_patience()
             self._predict(elite, log_w, w, fitted, chosen)
         by_odds = self._by_odds() if at_failures else None
-        self._counting.hear(self.choice)
+        self._counting.hear(self.choice, self.ess)
         eta = self.choice.eta if self.choice else 1.0
         patience = self.judged.patience if self.judged and at_failures else None
         fit = fitted.fit.relaxed(eta) if by_odds is None else by_odds
