@@ -71,7 +71,7 @@ class ApeLearner(Learner):
         self.judged: Judged | None = None
         self.chance: float | None = None
         """How often failures do not fail again with the same disturbances."""
-        self._in_vain = 0
+        self._asked = self._in_vain = 0
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
@@ -151,13 +151,14 @@ class ApeLearner(Learner):
 
     def _ask_chance(self, simulation: Simulation) -> None:
         """As soon as there are failures to play again. The first ones may lie so far out that all
-        fail again: where fit after fit leaves failures rare, later ones are asked too."""
+        fail again: where fit after fit leaves failures rare, later ones are asked too, ever less
+        often."""
         memory = self.memory
         if memory.rows is None or memory.failed.sum() < _TO_PLAY_AGAIN:
             return
-        if self.chance is not None and (self.chance > 0.0 or self._in_vain < _TRIED):
+        if self.chance is not None and (self.chance > 0.0 or self._in_vain < _TRIED * self._asked):
             return
-        self._in_vain = 0
+        self._asked, self._in_vain = self._asked + 1, 0
         log_w = memory.log_weights()[memory.failed]
         proposal = play_again(memory.rows.take(memory.failed), log_w)
         n = min(PLAYED, simulation.affordable() - 1)
