@@ -82,10 +82,21 @@ def test_a_single_heavy_failure_of_the_ladder_does_not_speak_for_counting() -> N
     for _ in range(3):
         counting.hear(COUNT, 1.0)
         assert not counting.goes_on(COUNT)
+        assert not counting.prefers(COUNT)
     counting.seen = 1  # π_E,gt shows failures itself
     for _ in range(2):
         counting.hear(COUNT, 1.0)
     assert counting.goes_on(COUNT)
+
+
+def test_the_end_is_not_left_to_one_failure_either() -> None:
+    """Learning ends with a fit that seems worth less than Monte Carlo, to 1.2 effective failures."""
+    learner, _ = run(apeval.make("chance-sum", beta=2.5, control=0.5, steps=2), 300, 30)
+    assert learner.choice is not None
+    assert learner.choice.monte_carlo
+    assert learner.ess < 2.0
+    assert learner.proposal().shares[0] == 0.5  # π_E,gt, with what was learned beside it
+    assert sum(learner.proposal().shares) == pytest.approx(1.0)
 
 
 def test_a_rare_failure_is_never_left_to_counting() -> None:

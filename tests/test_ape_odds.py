@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 import apeval
-from apeval.learn.ape.again import PLAYED, Again, play_again
+from apeval.learn.ape.again import PLAYED, Again, Question, play_again
 from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.learner import ApeLearner
 from apeval.learn.ape.odds import Odds, explained, fit_odds, push
@@ -193,18 +193,43 @@ def test_ape_knows_whether_chance_decides_with_nature(name: str, chancy: bool) -
     assert learner.chance in np.arange(PLAYED + 1) / PLAYED
 
 
-@pytest.mark.parametrize(("control", "asked_again"), [(0.5, True), (1.0, False)])
-def test_chance_is_asked_again_where_fits_leave_failures_rare(
-    control: float, asked_again: bool
-) -> None:
-    """The first answer, that nature decides alone, is taken from failures that may lie far out."""
+def test_the_question_is_open_again_after_five_vain_batches_then_after_ten_more() -> None:
+    question = Question()
+    assert question.open
+    for waits in (5, 10):
+        question.answer(np.ones(8, bool), batches=2)
+        assert question.chance == 0.0
+        for rate in [0.1] * 4 + [0.2] + [0.19] * (waits - 1):  # the fifth was not in vain
+            question.learned_batch(rate)
+            assert not question.open
+        question.learned_batch(0.0)
+        assert question.open
+    question.answer(np.arange(8) < 6, batches=20)
+    assert question.chance == 0.25
+    for _ in range(100):
+        question.learned_batch(0.0)
+    assert not question.open
+
+
+def test_without_an_answer_the_question_waits_too() -> None:
+    question = Question()
+    question.answer(np.zeros(0, bool), batches=2)
+    assert question.chance is None
+    assert not question.open
+
+
+@pytest.mark.parametrize(("control", "asked"), [(0.5, 2), (1.0, 1)])
+def test_chance_is_asked_again_where_fits_leave_failures_rare(control: float, asked: int) -> None:
+    """After a first answer that nature decides alone, as failures that lie far out may give it;
+    it is known to be wrong where chance has a part in every disturbance."""
     problem = apeval.make("chance-sum", beta=3.0, control=control, steps=2).blind()
     learner = ApeLearner(problem, ApeConfig())
     simulation = Simulation(problem, make_key(5), Budget(episodes=3_000))
     while learner.advance(simulation) and learner.chance is None:
         pass
-    learner.chance = 0.0
+    learner._question.chance = 0.0
     while learner.advance(simulation):
         pass
+    assert learner._question.asked == asked
     assert learner.chance is not None
-    assert (learner.chance > 0.0) is asked_again
+    assert (learner.chance > 0.0) is (asked == 2)

@@ -65,8 +65,8 @@ def test_run_prints_one_json_object_and_stores_the_same(
         (("reproduce", "tabel1"), "Did you mean 'table1'?"),
         (("bench", "sped"), "Did you mean 'speed'?"),
         (("bench", "speed", "--seeds", "2000", "--tuning"), "for tuning"),
-        (("bench", "speed", "--first-seed", "5000"), "neither"),
-        (("bench", "speed", "--first-seed", "10400", "--tuning"), "leave out"),
+        (("bench", "speed", "--first-seed", "500"), "10,000 or more"),
+        (("bench", "speed", "--first-seed", "10400", "--tuning"), "from 0 on"),
         (("list", "wakl"), "Did you mean 'walk'?"),
         (("run", "int-v1", "--view", "papre"), "Did you mean 'paper'?"),
         (("rnu", "walk"), "Did you mean 'run'?"),
@@ -122,6 +122,20 @@ def test_table1_in_small(command: Callable[..., Outcome], tmp_path: Path) -> Non
         assert start["ape"]["steps_mean"] < start["mc"]["steps_mean"]
     assert (tmp_path / "minigrid.png").stat().st_size > 1_000
     assert "APE published" in (tmp_path / "table1.md").read_text()
+
+
+def test_a_table_of_other_seeds_says_how_it_was_made(
+    command: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where outcomes are kept
+    code, _, err = command(
+        "bench", "accuracy", "--rows", "always-2000", "--methods", "mc", "--seeds", "2",
+        "--first-seed", "10400", "--out", "table",
+    )  # fmt: skip
+    assert code == 0, err
+    made = (tmp_path / "table" / "accuracy.md").read_text()
+    assert "Seeds from 10400, at most to 10401" in made
+    assert "`apeval bench accuracy --seeds 2 --first-seed 10400 --rows always-2000" in made
 
 
 def test_a_log_hears_of_long_experiments_once_a_minute() -> None:

@@ -49,8 +49,11 @@ def run_experiment(
 ) -> None:
     """Run, show, and store where asked."""
     chosen = find(command, name)
-    if tuning and first_seed is not None:
-        raise ApevalError("--tuning begins at seed 0: leave out --first-seed, or --tuning")
+    if first_seed is not None and (tuning or first_seed < REPORTING.start):
+        raise ApevalError(
+            f"--first-seed is for reporting and takes {REPORTING.start:,} or more; "
+            "--tuning takes seeds from 0 on"
+        )
     if str(selection) and not chosen.selects:
         raise ApevalError(f"{command} {name} runs as a whole: leave out{selection}")
     folder = None if out is None else prepare(out)

@@ -34,6 +34,8 @@ class Counting:
     """Fits in a row that hardly met their level more often than π_E,gt would."""
     stuck: bool = False
     """Whether nature hardly moves the margin."""
+    told: bool = False
+    """Whether the last fit was judged by failures that can tell."""
     preferred: int = 0
     """Fits in a row that were worth less than π_E,gt."""
 
@@ -53,9 +55,12 @@ class Counting:
     def hear(self, choice: Choice | None, failures: float) -> None:
         """What a new fit is worth, to so many effective failures. A single one of the ladder, which
         weighs more than all others together, knows neither that nor how rare failures are."""
-        preferred = choice is not None and choice.monte_carlo
-        known = failures >= _JUDGES or self.seen > 0
-        self.preferred = self.preferred + 1 if preferred and known else 0
+        self.told = failures >= _JUDGES or self.seen > 0
+        self.preferred = self.preferred + 1 if self.prefers(choice) else 0
+
+    def prefers(self, choice: Choice | None) -> bool:
+        """Whether nothing learned seems worth sampling from, to failures that can tell."""
+        return self.told and choice is not None and choice.monte_carlo
 
     @property
     def serves(self) -> bool:

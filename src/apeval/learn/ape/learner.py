@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.learn.ape import pace, words
-from apeval.learn.ape.again import PLAYED, play_again
+from apeval.learn.ape.again import Question, ask
 from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.counting import Counting
 from apeval.learn.ape.course import Course
@@ -39,8 +39,6 @@ _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
 _TELLS, _SURE = 4.0, 30.0  # effective failures between which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
-_TO_PLAY_AGAIN = 4  # failures
-_DOUBTFUL, _TRIED = 0.2, 5  # a rate of failures that so many fits to them in a row did not reach
 _FEW = 2.5  # effective failures from which odds can tell
 _WORTH = 2.0  # of an effective failure in odds, beside one that is fitted to
 _CHANCY = 4.0  # effective failures from which batches are of full size although chance decides
@@ -69,9 +67,7 @@ class ApeLearner(Learner):
         self.choice: Choice | None = None
         self.course = Course()
         self.judged: Judged | None = None
-        self.chance: float | None = None
-        """How often failures do not fail again with the same disturbances."""
-        self._asked = self._in_vain = 0
+        self._question = Question()
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
@@ -149,23 +145,16 @@ class ApeLearner(Learner):
             self._costs = Costs(self.course.length, self.course.length, self.course.length)
         return True
 
+    @property
+    def chance(self) -> float | None:
+        """How often failures do not fail again with the same disturbances; None: not known yet."""
+        return self._question.chance
+
     def _ask_chance(self, simulation: Simulation) -> None:
-        """As soon as there are failures to play again. The first ones may lie so far out that all
-        fail again: where fit after fit leaves failures rare, later ones are asked too, ever less
-        often."""
-        memory = self.memory
-        if memory.rows is None or memory.failed.sum() < _TO_PLAY_AGAIN:
-            return
-        if self.chance is not None and (self.chance > 0.0 or self._in_vain < _TRIED * self._asked):
-            return
-        self._asked, self._in_vain = self._asked + 1, 0
-        log_w = memory.log_weights()[memory.failed]
-        proposal = play_again(memory.rows.take(memory.failed), log_w)
-        n = min(PLAYED, simulation.affordable() - 1)
-        if n >= _TO_PLAY_AGAIN:
-            again = simulation.run(proposal, n, 0)
-            if not again.unresolved.all():
-                self.chance = 1.0 - float(again.failed[~again.unresolved].mean())
+        """As soon as there is something to ask with; again only while an answer can be used."""
+        late = self._question.asked > 0 and pace.used(simulation) >= self.config.learn_share
+        if not late and ask(self._question, self.memory, simulation):
+            self._predicted.clear()  # what an answer changes compares with nothing before it
 
     def _remember(self, batch: Episodes, shares: dict[int, float], proposal: Mixture) -> None:
         rows = self.scene.rows(batch)
@@ -174,7 +163,7 @@ class ApeLearner(Learner):
         if set(shares) == {_NOMINAL}:
             self._counting.seen += int(batch.failed.sum())
         elif set(shares) & set(self._at_failures):
-            self._in_vain = self._in_vain + 1 if batch.failed.mean() < _DOUBTFUL else 0
+            self._question.learned_batch(float(batch.failed.mean()))
         self._last_margin = batch.margin
         self._rate = 0.5 * self._rate + 0.5 * float(batch.failed.mean())
         if batch.failed.any():
@@ -365,13 +354,13 @@ class ApeLearner(Learner):
         if self.choice is None:  # without any failure, Monte Carlo gives the best upper bound
             nominal = 0.05 if self.memory.failed.any() else 0.5
             return self._mixture(self._shares(nominal, _LATE))
-        return self._mixture(self._shares(self.choice.nominal, self.choice.delayed))
+        nominal = 0.5 if self.choice.monte_carlo else self.choice.nominal
+        return self._mixture(self._shares(nominal, self.choice.delayed))
 
     @property
     def _counts(self) -> bool:
         """Whether the estimate is left to Monte Carlo."""
-        preferred = self.choice is not None and self.choice.monte_carlo
-        return preferred or self._counting.goes_on(self.choice)
+        return self._counting.prefers(self.choice) or self._counting.goes_on(self.choice)
 
     def counted(self) -> list[Counted]:
         return self._counted
