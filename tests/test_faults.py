@@ -258,6 +258,8 @@ def test_a_worker_that_somebody_kills_makes_no_episode_guilty(
                 os.kill(self.process.pid, signal.SIGKILL)
 
         def give(self, task: Task, alone: bool = False) -> None:
+            if len(started) == 2:  # stopped, lest it answers before it is killed
+                os.kill(self.process.pid, signal.SIGSTOP)
             super().give(task, alone)
             if len(started) == 2:
                 os.kill(self.process.pid, signal.SIGKILL)
