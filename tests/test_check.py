@@ -239,8 +239,6 @@ WRONG: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         {"step": lambda x, a_A, a_E, draws: x[:-1]}, "shapes", ["`step`", "first axis"]),
     "step for one episode": (
         {"step": scalar_thinking}, "exception", ["ambiguous", "test_check.py", "n episodes"]),
-    "step in place": (
-        {"step": in_place}, "in-place change", ["`step`", "x.copy()"]),
     "view too deep": (
         {"views": {"deep": lambda x: x[:, :, None]}}, "shapes", ["view 'deep'", "(50, 1, 1)"]),
     "view of another width": (

@@ -153,7 +153,7 @@ def test_parameters() -> None:
     assert make("lunarlander", frames=30).horizon == 34  # 1,000 frames, the last decision cut
     with pytest.raises(ProblemError, match="frames must be"):
         make("lunarlander", frames=0)
-    simulator = make("lunarlander").reset.__self__  # type: ignore[attr-defined]
+    simulator = make("lunarlander").reset.call.__self__  # type: ignore[attr-defined]
     assert pickle.loads(pickle.dumps(simulator)).frames == 50
 
 

@@ -18,10 +18,12 @@ import apeval
 from apeval.errors import ApevalError, StorageError
 from apeval.experiments.faults import PROBLEM, children, compare
 from apeval.results import files, journal
-from apeval.results.manifest import MANIFEST, read_state
+from apeval.results.manifest import MANIFEST, read_state, write_manifest
+from apeval.results.provenance import inputs_hash
 from apeval.simulate import source
 
 SEED = 5
+SEALED = {"schema_version": 2, "identity": {}, "inputs_sha256": ""}
 
 
 def asked(method: str) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def test_a_full_disk_stops_with_a_checkpoint(
         real(descriptor)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(StorageError, match=r"No space left on device.*apeval resume") as stop:
+    with pytest.raises(StorageError, match=r"No space left on device.*apeval.resume") as stop:
         apeval.evaluate(problem, "ape", **asked("ape"), recorder=apeval.Recorder(folder))
     assert str(folder) in str(stop.value)
     monkeypatch.undo()
@@ -177,12 +179,20 @@ def unfinished(folder: Path, **how: Any) -> None:
         apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900, recorder=recorder, **how)
 
 
+def rewrite(folder: Path, data: Any) -> None:
+    """Another run.json, with every hash made anew, as someone would who wants it to pass."""
+    if "inputs_sha256" in data:
+        data["inputs_sha256"] = inputs_hash(data["inputs"], data["identity"])
+    (folder / "run.json").write_text(json.dumps(data))
+    write_manifest(folder, read_state(folder))
+
+
 def test_changed_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unfinished(tmp_path / "run")
     inputs = tmp_path / "run" / "run.json"
     data = json.loads(inputs.read_text())
     data["versions"]["numpy"] = "1.0"
-    inputs.write_text(json.dumps({**data, "source_sha256": "0" * 64}))
+    rewrite(tmp_path / "run", {**data, "source_sha256": "0" * 64})
     with pytest.raises(ApevalError, match=r"apeval's own code .*numpy 1.0 \(now .*--allow-changes"):
         apeval.resume(tmp_path / "run")
     whole = apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900)
@@ -198,7 +208,7 @@ def test_episodes_of_another_run_are_refused(tmp_path: Path) -> None:
     data = json.loads((tmp_path / "a" / "run.json").read_text())
     # the proposals of `ape` have several components
     data["inputs"] |= {"method": "ape", "settings": {}}
-    (tmp_path / "a" / "run.json").write_text(json.dumps(data))
+    rewrite(tmp_path / "a", data)
     with pytest.raises(ApevalError, match="do not belong to this run"):
         apeval.resume(tmp_path / "a", problem)
 
@@ -260,14 +270,14 @@ def test_a_problem_of_ones_own_is_not_run_on_a_folders_word(command: Any, tmp_pa
     ("data", "says"),
     [
         ({"schema_version": 7}, "schema version 7"),
-        ({"schema_version": 1, "extends": [], "inputs": []}, "damaged"),
-        ({"schema_version": 1, "extends": [3], "inputs": {}}, "damaged"),
-        ({"schema_version": 1, "extends": [], "inputs": {"problem": "walk"}}, "view is missing"),
+        ({"schema_version": 2, "extends": [], "inputs": []}, "damaged"),
+        ({**SEALED, "extends": [3], "inputs": {}}, "does not list the earlier runs"),
+        ({**SEALED, "extends": [], "inputs": {"problem": "walk"}}, "view is missing"),
     ],
 )
 def test_a_damaged_run_json_is_one_clear_line(data: Any, says: str, tmp_path: Path) -> None:
     unfinished(tmp_path / "run")
-    (tmp_path / "run" / "run.json").write_text(json.dumps(data))
+    rewrite(tmp_path / "run", data)
     with pytest.raises(ApevalError, match=says):
         apeval.resume(tmp_path / "run")
 

@@ -17,6 +17,7 @@ from apeval.adapt.verdicts import as_distance, as_kind
 from apeval.errors import ApevalError, SimulationError, blame
 from apeval.problem.draws import AGENT, Draws
 from apeval.problem.gym import Judge, Running
+from apeval.problem.own import own
 from apeval.problem.types import Array, FloatArray
 
 VERDICT = "apeval"
@@ -184,9 +185,10 @@ def chosen(policy: Policy, obs: Any, u: FloatArray, space: Any) -> Any:
 
 
 def asked(what: str, call: Callable[..., Any], *given: Any) -> Any:
-    """Call the user's code; its exception gets the place where it happened."""
+    """Call the user's code with arrays of its own; its exception gets the place where it
+    happened."""
     try:
-        return call(*given)
+        return call(*[own(value) for value in given])
     except ApevalError:
         raise
     except Exception as error:

@@ -19,6 +19,7 @@ from apeval.adapt.spaces import is_discrete
 from apeval.errors import ProblemError
 from apeval.problem.agent import Stochastic
 from apeval.problem.laws import NormalLaw, pick
+from apeval.problem.own import own
 from apeval.problem.types import Array, FloatArray
 
 
@@ -109,7 +110,7 @@ class GaussianPolicy(Policy):
         return float(self._law(obs).log_prob(np.asarray(action, np.float64).reshape(1, -1))[0])
 
     def _law(self, obs: Any) -> NormalLaw:
-        mean = np.asarray(self.mean(obs), np.float64).reshape(1, -1)
+        mean = np.asarray(self.mean(own(obs)), np.float64).reshape(1, -1)
         std = self.std(obs) if callable(self.std) else self.std
         row = np.broadcast_to(np.asarray(std, np.float64).reshape(1, -1), mean.shape)
         if not np.all(row > 0.0):

@@ -11,6 +11,7 @@ from apeval.results.extension import chain, save_extension
 from apeval.results.folder import Run, load
 from apeval.run.merging import merge
 from apeval.run.past import InMemory, Past, differing
+from apeval.simulate.identity.identity import differences, identify, in_short
 
 
 def extended_runs(path: Path, problem: Problem, seed: int | None, out: Path | None) -> list[Run]:
@@ -23,6 +24,9 @@ def extended_runs(path: Path, problem: Problem, seed: int | None, out: Path | No
     if changed:
         wanted = " ".join(f"--set problem.{k}={last.parameters.get(k)}" for k in changed)
         raise ApevalError(f"{path} has other settings of the problem: add {wanted}")
+    found = differences(earlier[-1].identity, identify(problem, None), ignore=("view",))
+    if found:
+        raise ApevalError(f"{path} is a run of another problem: {in_short(found)}")
     if seed is not None and seed in {run.result.seed for run in earlier}:
         raise ApevalError(
             f"seed {seed} would draw the episodes of {path} again: leave --seed out, or choose "

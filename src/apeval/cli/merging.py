@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from apeval.cli.output import note, print_json, say
-from apeval.results.extension import EXTENSION
 from apeval.results.files import write_json
 from apeval.results.folder import load
+from apeval.results.store import EXTENSION
 from apeval.run.merging import merge
 from apeval.run.versus import compare
 

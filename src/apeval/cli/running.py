@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from apeval.adapt.address import full_address, is_address
+from apeval.adapt.address import full_address
 from apeval.cli.extending import extended_runs, next_seed, show_extended
 from apeval.cli.output import note, print_json, say
 from apeval.cli.progress import live_progress
@@ -19,7 +19,7 @@ from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.extension import relative
 from apeval.results.folder import Run
-from apeval.results.recipe import files_of
+from apeval.results.inputs import how_to_resume
 from apeval.results.recorder import Recorder
 from apeval.results.store import refuse_another
 from apeval.results.tensorboard import TensorBoard
@@ -27,8 +27,6 @@ from apeval.run.evaluate import evaluate
 from apeval.run.past import InMemory
 from apeval.run.progress import Listener, Progress
 from apeval.run.result import Result
-from apeval.simulate.check.door import require_sound
-from apeval.simulate.faults import UNRESOLVED
 
 _DEFAULT_STEPS = 9_000
 PREFIX = "problem."
@@ -58,8 +56,6 @@ def run_problem(
     name = full_address(name)
     problem, settings = build_problem(name, assignments)
     how = how or How()
-    if check and is_address(name) and not how.expects_faults:
-        require_sound(problem)
     if view is not None:
         problem = problem.seen_as(view)
     if steps is None and episodes is None and target_error is None:
@@ -83,6 +79,7 @@ def run_problem(
             recorder=recorder or memory,
             block=block,
             on_interrupt="finish",
+            check=check,
             **how.given(),
         )
         if log is not None:
@@ -100,11 +97,6 @@ class How:
     on_fault: str | None = None
     retries: int | None = None
     time_limit: float | None = None
-
-    @property
-    def expects_faults(self) -> bool:
-        """Whether the simulator may raise or hang, as it may not in a check before the run."""
-        return self.on_fault == UNRESOLVED or self.time_limit is not None
 
     def given(self) -> dict[str, Any]:
         """What was said, for `evaluate`."""
@@ -126,7 +118,7 @@ def show_result(
             note(f"  stored in            {folder}")
     if result.interrupted:
         if folder is not None and not json:
-            note(f"  to go on             apeval resume {folder}")
+            note(f"  to go on             {how_to_resume(folder)}")
         raise typer.Exit(130)
 
 
@@ -152,7 +144,6 @@ def _recorder(out: Path, problem: Problem, earlier: list[Run], fresh: bool) -> R
     return Recorder(
         out,
         command=["apeval", *sys.argv[1:]],
-        files=files_of(problem),
         extends=relative(earlier, out),
         careful=not fresh,
     )

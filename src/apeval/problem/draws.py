@@ -61,6 +61,12 @@ def _uniforms(
     return pairs.reshape(n, B, 2 * blocks)
 
 
+def _read_only(values: IntArray) -> IntArray:
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 class Tape:
     """Numbers of several decisions drawn at once, for episodes that run in lockstep: the same
     numbers as decision by decision, at a fraction of the calls."""
@@ -104,8 +110,8 @@ class Draws:
     def __init__(
         self, key: IntArray, ids: IntArray, t: int = -1, tape: tuple[Tape, IntArray] | None = None
     ) -> None:
-        self.key = key
-        self.ids = ids
+        self.key = _read_only(key)
+        self.ids = _read_only(ids)  # they address the streams: user code can read them
         self.t = t  # the decision's number n; -1 while the episode is being reset
         self._tape = tape
         self._used: dict[int, int] = {}

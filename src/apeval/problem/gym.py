@@ -19,6 +19,7 @@ from apeval.errors import ProblemError
 from apeval.problem.agent import Agent
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
+from apeval.problem.own import own
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray
 
@@ -135,7 +136,7 @@ class Running:
         """A judge's word on every episode."""
         ends = zip(self.terminated.tolist(), self.truncated.tolist(), strict=True)
         rows = zip(self.observations, ends, self.infos, strict=True)
-        return [judge(obs, *end, info) for obs, end, info in rows]
+        return [judge(own(obs), *end, own(info)) for obs, end, info in rows]
 
 
 class _Fleet:
@@ -227,7 +228,7 @@ class _EachRow:
     policy: Callable[[Any], Any]
 
     def __call__(self, x: Running) -> Array:
-        return np.stack([np.ravel(self.policy(obs)) for obs in x.observations])
+        return np.stack([np.ravel(self.policy(own(obs))) for obs in x.observations])
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ class _EachView:
 
     def __call__(self, x: Running) -> Array:
         rows = zip(x.observations, x.infos, strict=True)
-        return np.stack([np.ravel(self.view(obs, info)) for obs, info in rows])
+        return np.stack([np.ravel(self.view(own(obs), own(info))) for obs, info in rows])
 
 
 @dataclass(frozen=True)

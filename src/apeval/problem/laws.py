@@ -175,6 +175,11 @@ def _rows(value: Parameter, x: Any, a_A: Any, dim: int) -> FloatArray:
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (1, dim)).copy()
 
 
+def _kept(value: Parameter) -> Parameter:
+    """A parameter that later changes of the caller's array do not reach."""
+    return value if callable(value) else np.array(value, np.float64) if np.ndim(value) else value
+
+
 def _width(*values: Parameter) -> int:
     return max(np.size(np.asarray(v)) for v in values if not callable(v))
 
@@ -196,7 +201,7 @@ class Normal(Disturbance):
 
     def __init__(self, mean: Parameter = 0.0, std: Parameter = 1.0, dim: int | None = None):
         _check_normal("Normal", mean, std)
-        self.mean, self.std = mean, std
+        self.mean, self.std = _kept(mean), _kept(std)
         self.dim = dim or _width(mean, std, 0.0)
 
     def given(self, x: Any, a_A: Any) -> NormalLaw:
@@ -218,7 +223,8 @@ class TruncatedNormal(Disturbance):
         fixed_box = not callable(low) and not callable(high)
         if fixed_box and not np.all(np.asarray(low) < np.asarray(high)):
             raise ProblemError("TruncatedNormal: low must be below high in every component")
-        self.mean, self.std, self.low, self.high = mean, std, low, high
+        self.mean, self.std = _kept(mean), _kept(std)
+        self.low, self.high = _kept(low), _kept(high)
         self.dim = dim or _width(mean, std, low, high, 0.0)
 
     def given(self, x: Any, a_A: Any) -> TruncatedNormalLaw:
@@ -235,7 +241,7 @@ class Categorical(Disturbance):
     def __init__(self, probabilities: Parameter, outcomes: int | None = None):
         if callable(probabilities) and not outcomes:
             raise ProblemError("Categorical: say how many outcomes= the function gives")
-        self.probabilities = probabilities
+        self.probabilities = _kept(probabilities)
         self.outcomes = outcomes or _width(probabilities)
         if not callable(probabilities):
             p = np.asarray(probabilities, dtype=np.float64)

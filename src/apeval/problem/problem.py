@@ -12,13 +12,15 @@ from apeval.errors import ProblemError, unknown
 from apeval.problem.agent import Agent, as_agent
 from apeval.problem.answers import as_array, is_array_like
 from apeval.problem.draws import Draws
-from apeval.problem.laws import Disturbance
+from apeval.problem.laws import Disturbance, Law
+from apeval.problem.own import WithOwnArguments, own, own_law
 from apeval.problem.parts import check_parts
 from apeval.problem.table import TabularModel
 from apeval.problem.truth import Computed, Truth
 from apeval.problem.types import Array, FloatArray
 
 SAFETY_CAP = 100_000
+_GET_ARRAYS = ("reset", "step", "failed", "done", "margin")
 
 
 def _identity(x: Any) -> Array:
@@ -37,7 +39,8 @@ class Problem:
     """Environment, agent policy, nominal disturbance and failure event.
 
     All functions act on a batch: n episodes in lockstep, first axis n. The simulator's state
-    `x` is an array, or any object that can be indexed with a boolean mask.
+    `x` is an array, or any object that can be indexed with a boolean mask. Arrays that a function
+    gets are copies of its own, which it may change in place.
 
     One step is one decision of nature: the agent's action a_A is taken at the decision's
     start, then ``x = step(x, a_A, a_E, draws)`` is f_E; finer simulation frames and further
@@ -102,19 +105,26 @@ class Problem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", as_agent(self.agent))
         check_parts(self)
+        for part in _GET_ARRAYS:
+            if (call := getattr(self, part)) is not None:
+                object.__setattr__(self, part, WithOwnArguments(call))
         object.__setattr__(self, "view", self.view or next(iter(self.views)))
         if self.view not in self.views:
             raise unknown("view", self.view, self.views)
 
     def observe(self, x: Any) -> Array:
         """s: what a method sees of the simulator's state, shape (n, d_s)."""
-        s = as_array(f"view '{self.view}'", self.views[self.view](x))
+        s = as_array(f"view '{self.view}'", self.views[self.view](own(x)))
         return s[:, None] if s.ndim == 1 else s
 
     def act(self, x: Any, draws: Draws) -> Array:
         """a_A ~ π_A(· | x)."""
-        a_A: Array = self.agent.act(x, draws)  # type: ignore[union-attr]
+        a_A: Array = self.agent.act(own(x), draws)  # type: ignore[union-attr]
         return a_A
+
+    def law(self, x: Any, a_A: Array) -> Law:
+        """π_E,gt(· | s, a_A), row by row."""
+        return own_law(self.nominal.given(own(x), own(a_A)))
 
     def known_truth(self) -> Truth | None:
         """v*(s0) where it is known already."""

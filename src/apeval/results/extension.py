@@ -6,19 +6,18 @@ import os
 from pathlib import Path
 
 from apeval.errors import ApevalError
-from apeval.results.files import read_object, write_json
+from apeval.results.files import read_object
 from apeval.results.folder import Run, load
+from apeval.results.manifest import write_listed
 from apeval.results.rebuild import build
+from apeval.results.store import EXTENSION
 from apeval.run.merging import Merged
-
-EXTENSION = "extended.json"
 
 
 def save_extension(folder: Path, earlier: list[Run], merged: Merged) -> Path:
     """Beside the run's own result; earlier runs are named relative to the folder."""
-    return write_json(
-        folder / EXTENSION, {"earlier": relative(earlier, folder), **merged.as_json()}
-    )
+    answer = {"earlier": relative(earlier, folder), **merged.as_json()}
+    return write_listed(folder, EXTENSION, answer)
 
 
 def relative(earlier: list[Run], folder: Path) -> list[str]:

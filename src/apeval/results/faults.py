@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from apeval.results.files import read_json, write_json
+from apeval.results.files import read_json
 from apeval.results.rebuild import build
 
 FAULTS = "faults.json"
@@ -42,13 +41,8 @@ class Fault:
     record: FaultRecord | None = None
 
 
-def write_faults(folder: Path, faults: Sequence[Mapping[str, Any]]) -> None:
-    """Write them all."""
-    write_json(folder / FAULTS, list(faults))
-
-
 def read_faults(folder: Path) -> list[dict[str, Any]]:
-    """The inverse of `write_faults`, checked; none where there is no such file."""
+    """The entries, checked; none where there is no such file."""
     where = folder / FAULTS
     if not where.exists() and not where.is_symlink():
         return []

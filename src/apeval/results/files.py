@@ -39,8 +39,13 @@ def write_bytes(path: Path, data: bytes) -> Path:
 
 def write_json(path: Path, data: Any) -> Path:
     """Write plain data."""
+    return write_bytes(path, as_json(data))
+
+
+def as_json(data: Any) -> bytes:
+    """Plain data as it is written."""
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False)
-    return write_bytes(path, text.encode("utf-8", "replace"))
+    return text.encode("utf-8", "replace")
 
 
 def regular(path: Path, largest: int | None = None) -> Path:

@@ -17,8 +17,10 @@ from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
 from apeval.results import journal
+from apeval.results.agreement import check_agreement, check_densities
 from apeval.results.files import read_json, read_object
-from apeval.results.manifest import PROVENANCE, Manifest, check, read_manifest
+from apeval.results.inputs import check_about
+from apeval.results.manifest import PROVENANCE, Manifest, check, check_all, read_complete, seal
 from apeval.results.model import ARRAYS, STRUCTURE, Model, read_model
 from apeval.results.rebuild import build
 from apeval.results.recipe import build_again
@@ -26,6 +28,8 @@ from apeval.results.samples import SAMPLE, read_sample
 from apeval.results.store import CURVE, RECORDS, RESULT
 from apeval.run.result import SCHEMA_VERSION, Result
 from apeval.simulate.episodes import Episodes, join
+from apeval.simulate.identity.identity import differences, identify, in_short
+from apeval.simulate.identity.reference import reference
 
 
 def load(path: str | Path) -> Run:
@@ -37,10 +41,11 @@ def load(path: str | Path) -> Run:
     if not isinstance(path, str | Path):
         raise ApevalError(f"load wants the path of a run folder, got {type(path).__name__}")
     folder = Path(path)
-    manifest = read_manifest(folder)
-    records = read_json(check(folder, RECORDS, manifest))
-    curve = read_json(check(folder, CURVE, manifest))
-    where = check(folder, RESULT, manifest)
+    manifest = read_complete(folder)
+    check_all(folder, manifest)
+    records = read_json(folder / RECORDS)
+    curve = read_json(folder / CURVE)
+    where = folder / RESULT
     data = read_object(where)
     if data.get("schema_version") != SCHEMA_VERSION:
         raise ApevalError(
@@ -49,8 +54,11 @@ def load(path: str | Path) -> Run:
         )
     result = build(Result, {**data, "records": records, "curve": curve}, where)
     _check_readable(result, where)
-    provenance = read_object(check(folder, PROVENANCE, manifest))
-    return Run(folder, result, provenance, manifest)
+    provenance = read_object(folder / PROVENANCE)
+    check_about(provenance, folder / PROVENANCE)
+    run = Run(folder, result, provenance, manifest)
+    check_agreement(run)
+    return run
 
 
 def _check_readable(result: Result, where: Path) -> None:
@@ -94,6 +102,18 @@ class Run:
         return make_key(self.result.seed)
 
     @property
+    def identity(self) -> Mapping[str, Any]:
+        """The problem's fingerprint, made when the run began."""
+        identity: Mapping[str, Any] = self.provenance["identity"]
+        return identity
+
+    @property
+    def seal(self) -> str:
+        """SHA-256 of the manifest: noted elsewhere, it tells whether anything in the folder was
+        rewritten since."""
+        return seal(self.path)
+
+    @property
     def sample(self) -> Sample:
         """What the estimate was computed from, bit for bit."""
         return self._sample[0]
@@ -117,6 +137,7 @@ class Run:
         found = self._join(counted=True)
         if found is None or not np.array_equal(found.ids, self.ids):
             raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: episodes are missing")
+        check_densities(self.path, found, self.sample)
         return found
 
     @cached_property
@@ -127,13 +148,9 @@ class Run:
 
     def batches(self) -> Iterator[Episodes]:
         """All recorded batches in order, one at a time."""
-        folder = self.path / journal.JOURNAL
-        if len(numbers := journal.numbers(folder)) != self.manifest.batches:
-            raise ApevalError(
-                f"{folder} is damaged: it holds {len(numbers)} batches of {self.manifest.batches}"
-            )
-        for number in numbers:
-            batch = journal.read_batch(folder, number)
+        folder, it = self.path / journal.JOURNAL, self.manifest
+        bound = str(self.provenance["inputs_sha256"])
+        for batch in journal.read_batches(folder, bound, it.batches, it.journal):
             _check_law(folder, batch.law, batch.a_E)
             if batch.law_0 is not None:
                 _check_law(folder, batch.law_0, batch.a_0)
@@ -175,9 +192,15 @@ class Run:
                 f"{name} is not the problem of {self.path}: its failures are "
                 f"{', '.join(problem.kinds)}, there they are {', '.join(result.kinds)}"
             )
-        if address is not None:
+        problem = problem.seen_as(result.view)
+        if not changes:
+            answers = reference(problem) if self.identity.get("answers") else None
+            found = differences(self.identity, identify(problem, answers), ("name", "files"))
+            if found:
+                raise ApevalError(f"{name} is not the problem of {self.path}: {in_short(found)}")
+        elif address is not None:
             _check_widths(problem, self.episodes, f"{name} is not the problem of {self.path}")
-        return problem.seen_as(result.view)
+        return problem
 
 
 def _check_law(folder: Path, law: Law, a: Array) -> None:

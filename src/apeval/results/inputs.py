@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from apeval.adapt.address import is_address
+from apeval.environments import entries
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
-from apeval.results.files import read_object, write_json
-from apeval.results.provenance import SCHEMA_VERSION, file_hash, provenance, source_hash
+from apeval.results.files import read_object
+from apeval.results.provenance import SCHEMA_VERSION, inputs_hash, source_hash
 from apeval.results.rebuild import build
-from apeval.results.recipe import files_of
+from apeval.simulate.identity.identity import differences, identify
+from apeval.simulate.identity.reference import Reference
 from apeval.version import __version__
 
 INPUTS = "run.json"
@@ -37,6 +40,7 @@ class Inputs:
     on_fault: str
     retries: int
     time_limit: float | None
+    check: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,33 @@ class Asked:
     extends: tuple[str, ...]
     """Runs that it extends, relative to the folder."""
 
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The problem's fingerprint."""
+        identity: Mapping[str, Any] = self.about["identity"]
+        return identity
 
-def write_inputs(
-    folder: Path,
-    inputs: Mapping[str, Any],
-    command: Sequence[str] | None,
-    files: Sequence[Path],
-    extends: Sequence[str],
-    started: str,
-) -> dict[str, Any]:
-    """Write run.json; returns what stands in it."""
-    about = {**provenance(command, inputs, files, started), "extends": list(extends)}
-    write_json(folder / INPUTS, about)
-    return about
+
+def check_about(about: Mapping[str, Any], where: Path) -> None:
+    """What run.json and provenance.json say of a run's inputs is what its hash is of."""
+    inputs, identity = about.get("inputs"), about.get("identity")
+    if not isinstance(inputs, dict) or not isinstance(identity, dict):
+        raise ApevalError(f"{where} is damaged: inputs or identity are missing")
+    if about.get("inputs_sha256") != inputs_hash(inputs, identity):
+        raise ApevalError(f"{where} is damaged: its inputs are not those that were hashed")
+
+
+def how_to_resume(folder: Path) -> str:
+    """The call that goes on with the run in a folder, complete."""
+    try:
+        name = str(read_object(folder / INPUTS)["inputs"]["problem"])
+    except (ApevalError, KeyError, TypeError):
+        name = ""
+    if name in entries():
+        return f"apeval resume {folder}"
+    if is_address(name):
+        return f"apeval resume {folder} --problem {name}"
+    return f"apeval.resume({str(folder)!r}, problem)"
 
 
 def read_inputs(folder: Path) -> Asked:
@@ -75,14 +93,21 @@ def read_inputs(folder: Path) -> Asked:
             f"{where} has the schema version {about.get('schema_version')!r}; this apeval reads "
             f"{SCHEMA_VERSION}: resume it with the apeval that wrote it, or run again"
         )
+    check_about(about, where)
     extends = about.get("extends")
     if not isinstance(extends, list) or not all(isinstance(p, str) for p in extends):
         raise ApevalError(f"{where} is damaged: it does not list the earlier runs")
     return Asked(build(Inputs, about.get("inputs"), where), about, tuple(extends))
 
 
-def changes(asked: Asked, problem: Problem) -> list[str]:
-    """What is no longer as it was when the run began, and might change its result."""
+def changes(asked: Asked, problem: Problem, answers: Reference | None) -> list[str]:
+    """What is no longer as it was when the run began, and might change its result.
+
+    Args:
+        asked: What the folder says.
+        problem: The problem that the run is to go on with.
+        answers: What the problem does; None where it must not be asked.
+    """
     about, found = asked.about, []
     if about.get("source_sha256") != source_hash():
         found.append(f"apeval's own code (now {__version__})")
@@ -90,15 +115,7 @@ def changes(asked: Asked, problem: Problem) -> list[str]:
     for name, version in (versions if isinstance(versions, dict) else {}).items():
         if name not in ("apeval", "python") and _version(name) != version:
             found.append(f"{name} {version} (now {_version(name) or 'missing'})")
-    files = about.get("files")
-    before = {
-        str(f.get("name")): f.get("sha256")
-        for f in (files if isinstance(files, list) else [])
-        if isinstance(f, dict)
-    }
-    now = {file.name: file_hash(file) for file in files_of(problem)}
-    found += [name for name in before if name in now and before[name] != now[name]]
-    return found
+    return found + differences(asked.identity, identify(problem, answers), ignore=("name",))
 
 
 def _version(name: str) -> str | None:

@@ -3,12 +3,17 @@
 Batch number k is a pair of Parquet files, `000k.decisions.parquet` with a row per decision and
 `000k.episodes.parquet` with a row per episode. The second is written last: a batch counts when it
 is there, and an interruption leaves at most a first file without the second.
+
+Every batch names the digest of the one before it, and that of the run's inputs: a batch that was
+changed, left out or taken from another run breaks the chain, whose end the manifest holds.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +22,14 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.problem.types import Array
 from apeval.results.columns import read_about, read_table, write_table
-from apeval.results.files import whole
+from apeval.results.files import regular, whole
 from apeval.results.laws import flatten, rebuild
 from apeval.simulate.episodes import Episodes
 
 JOURNAL = "episodes"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+EMPTY = ""
+"""The digest before the first batch."""
 _PER_EPISODE = (
     "ids",
     "component",
@@ -40,6 +47,20 @@ _YES_NO = ("unresolved", "given_up")
 _WHOLE = ("ids", "component", "length", "kind", "episode", "t")
 
 
+class ForeignError(ApevalError):
+    """A batch of another run."""
+
+
+@dataclass(frozen=True)
+class Bond:
+    """What a batch is tied to."""
+
+    inputs: str
+    """SHA-256 of the run's inputs."""
+    previous: str = EMPTY
+    """The digest of the batch before it."""
+
+
 def paths(folder: Path, number: int) -> tuple[Path, Path]:
     """The files of a batch: decisions, episodes."""
     return (
@@ -48,8 +69,8 @@ def paths(folder: Path, number: int) -> tuple[Path, Path]:
     )
 
 
-def write_batch(folder: Path, number: int, batch: Episodes, position: int) -> None:
-    """Append a batch that stands at `position` … of its stage."""
+def write_batch(folder: Path, number: int, batch: Episodes, position: int, bond: Bond) -> str:
+    """Append a batch that stands at `position` … of its stage; returns its digest."""
     law, law_columns = flatten(batch.law, len(batch.t), "law")
     law_0, law_0_columns = (
         (None, {}) if batch.law_0 is None else flatten(batch.law_0, batch.n, "law_0")
@@ -59,12 +80,40 @@ def write_batch(folder: Path, number: int, batch: Episodes, position: int) -> No
         "number": number,
         "position": position,
         "first_id": int(batch.ids[0]),
+        "inputs": bond.inputs,
+        "previous": bond.previous,
     }
     decisions, episodes = paths(folder, number)
     rows = {name: getattr(batch, name) for name in _PER_DECISION}
     write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
     each = {name: getattr(batch, name) for name in _PER_EPISODE}
     write_table(episodes, {**each, **law_0_columns}, {**about, "law_0": law_0})
+    return digest(folder, number)
+
+
+def digest(folder: Path, number: int) -> str:
+    """SHA-256 over both files of a batch."""
+    both = hashlib.sha256()
+    for path in paths(folder, number):
+        regular(path)
+        try:
+            both.update(hashlib.sha256(path.read_bytes()).digest())
+        except OSError as error:
+            raise ApevalError(f"cannot read {path}: {error.strerror or error}") from None
+    return both.hexdigest()
+
+
+def check_bond(folder: Path, number: int, bond: Bond) -> None:
+    """Refuse a batch that is not the one which followed there."""
+    for path in paths(folder, number):
+        about = read_about(path)
+        if about.get("inputs") != bond.inputs:
+            raise ForeignError(
+                f"the recorded episodes do not belong to this run: {path} is of one with other "
+                "inputs, or of another problem"
+            )
+        if about.get("previous") != bond.previous:
+            raise ApevalError(f"{path} is damaged: it does not follow the batch before it")
 
 
 def read_batch(folder: Path, number: int) -> Episodes:
@@ -110,9 +159,16 @@ def span(folder: Path, number: int) -> tuple[int, int]:
     return whole(about, "first_id", episodes), whole(about, "rows", episodes, 1)
 
 
-def read_batches(folder: Path) -> Iterator[Episodes]:
-    """All batches in order."""
-    for number in numbers(folder):
+def read_batches(folder: Path, inputs: str, batches: int, head: str) -> Iterator[Episodes]:
+    """All batches in order; the last one's digest must be `head`."""
+    if (found := len(numbers(folder))) != batches:
+        raise ApevalError(f"{folder} is damaged: it holds {found} batches of {batches}")
+    previous = EMPTY
+    for number in range(batches):
+        check_bond(folder, number, Bond(inputs, previous))
+        previous = digest(folder, number)
+        if number + 1 == batches and previous != head:
+            raise ApevalError(f"{folder} is damaged: batch {number} has changed since then")
         yield read_batch(folder, number)
 
 

@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.results import journal
 from apeval.results.columns import LARGEST
 from apeval.results.faults import FAULTS
-from apeval.results.files import read_object, regular, whole, write_json
-from apeval.results.inputs import INPUTS
+from apeval.results.files import as_json, read_object, regular, whole, write_json
+from apeval.results.inputs import INPUTS, how_to_resume
 from apeval.results.model import ARRAYS, STRUCTURE
 from apeval.results.samples import SAMPLE
-from apeval.results.store import CURVE, RECORDS, RESULT
+from apeval.results.store import CURVE, EXTENSION, RECORDS, RESULT
 
 MANIFEST, PROVENANCE = "manifest.json", "provenance.json"
-FORMAT, SCHEMA_VERSION = "apeval run", 1
-HASHED = (RESULT, RECORDS, CURVE, PROVENANCE, SAMPLE, ARRAYS, STRUCTURE)
-OPTIONAL = (INPUTS, FAULTS)
+FORMAT, SCHEMA_VERSION = "apeval run", 2
+HASHED = (RESULT, RECORDS, CURVE, PROVENANCE, SAMPLE, ARRAYS, STRUCTURE, INPUTS)
+OPTIONAL = (FAULTS, EXTENSION)
 """Files that a run may have besides."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A run's batches, and its other files by name."""
+    """How far a run came, its journal, and the hashes of its files."""
 
-    batches: int
-    hashes: dict[str, str]
+    complete: bool = False
     interrupted: bool = False
     """It has a result, but was to go on."""
-
-
-@dataclass(frozen=True)
-class State:
-    """How far a run came."""
-
-    complete: bool
-    interrupted: bool
-    course: int | None
+    batches: int = 0
+    """Batches in the journal."""
+    journal: str = journal.EMPTY
+    """What the last batch is sealed with, and by it all before."""
+    course: int | None = None
     """Batches that belong to the course of an uninterrupted run; None: all that are there."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    pending: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of files that were about to be written."""
 
     @property
     def resumable(self) -> bool:
@@ -48,43 +48,74 @@ class State:
         return self.interrupted or not self.complete
 
 
-def write_unfinished(folder: Path, course: int | None = None) -> None:
-    """Say that a run is under way; and, where it took a detour, after how many batches."""
-    _write(folder, {"complete": False, **({} if course is None else {"course": course})})
-
-
-def write_finished(folder: Path, batches: int, interrupted: bool, course: int | None) -> None:
-    """Say that a run has its result, and whether it was to go on."""
-    present = [name for name in (*HASHED, *OPTIONAL) if (folder / name).is_file()]
-    hashes = {name: _hash(folder / name) for name in present}
-    state: dict[str, Any] = {"complete": True, "batches": batches, "sha256": hashes}
-    if interrupted:
-        state |= {"interrupted": True, "course": batches if course is None else course}
+def write_manifest(folder: Path, it: Manifest) -> None:
+    """Write the manifest; the hashes of the files that are there are taken anew."""
+    names = (*HASHED, *OPTIONAL) if it.complete else (INPUTS, FAULTS)
+    present = [name for name in names if (folder / name).is_file()]
+    state: dict[str, Any] = {
+        "complete": it.complete,
+        "batches": it.batches,
+        "journal": it.journal,
+        "sha256": {name: hash_of(folder / name) for name in present},
+    }
+    if it.interrupted:
+        state["interrupted"] = True
+    if it.course is not None:
+        state["course"] = it.course
     _write(folder, state)
+
+
+def write_listed(folder: Path, name: str, data: Any) -> Path:
+    """Write a JSON file of a run that has a manifest already. Its hash is announced first, so
+    that an interruption at any moment leaves a folder whose files are those of its manifest."""
+    state = _read(folder)
+    state["pending"] = {name: hashlib.sha256(as_json(data)).hexdigest()}
+    _write(folder, {k: v for k, v in state.items() if k not in ("format", "schema_version")})
+    path = write_json(folder / name, data)
+    write_manifest(folder, read_state(folder))
+    return path
 
 
 def _write(folder: Path, state: dict[str, Any]) -> None:
     write_json(folder / MANIFEST, {"format": FORMAT, "schema_version": SCHEMA_VERSION, **state})
 
 
-def read_state(folder: Path) -> State:
-    """How far the run in a folder came."""
+def read_state(folder: Path) -> Manifest:
+    """How far the run in a folder came, and what its files must be."""
     data, path = _read(folder), folder / MANIFEST
-    course = whole(data, "course", path) if "course" in data else None
-    return State(data.get("complete") is True, data.get("interrupted") is True, course)
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run that has a result."""
-    data, path = _read(folder), folder / MANIFEST
-    if data.get("complete") is not True:
-        raise ApevalError(
-            f"the run in {folder} was not finished: apeval resume {folder} goes on with it"
-        )
-    hashes = data.get("sha256")
-    if not isinstance(hashes, dict) or not set(HASHED) <= set(hashes) <= {*HASHED, *OPTIONAL}:
+    complete = data.get("complete") is True
+    hashes, pending = (_hashes(data.get(name, {}), path) for name in ("sha256", "pending"))
+    if not set(HASHED if complete else (INPUTS,)) <= {*hashes, *pending}:
         raise ApevalError(f"{path} is damaged: sha256 does not list the run's files")
-    return Manifest(whole(data, "batches", path, 1), hashes, data.get("interrupted") is True)
+    head = data.get("journal")
+    if not isinstance(head, str):
+        raise ApevalError(f"{path} is damaged: it does not seal the journal")
+    course = whole(data, "course", path) if "course" in data else None
+    interrupted = data.get("interrupted") is True
+    batches = whole(data, "batches", path, 1 if complete else 0)
+    return Manifest(complete, interrupted, batches, head, course, hashes, pending)
+
+
+def _hashes(data: Any, path: Path) -> dict[str, str]:
+    if not isinstance(data, dict) or not set(data) <= {*HASHED, *OPTIONAL}:
+        raise ApevalError(f"{path} is damaged: sha256 does not list the run's files")
+    return {name: str(value) for name, value in data.items()}
+
+
+def read_complete(folder: Path) -> Manifest:
+    """The manifest of a run that has a result."""
+    it = read_state(folder)
+    if not it.complete:
+        raise ApevalError(
+            f"the run in {folder} was not finished: {how_to_resume(folder)} goes on with it"
+        )
+    return it
+
+
+def seal(folder: Path) -> str:
+    """SHA-256 of the manifest: who has noted it sees whether anything in the folder was rewritten,
+    even with all hashes made anew."""
+    return hash_of(regular(folder / MANIFEST))
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -118,12 +149,22 @@ def _read(folder: Path) -> dict[str, Any]:
 def check(folder: Path, name: str, manifest: Manifest) -> Path:
     """The path of a file that is as the run left it."""
     path = regular(folder / name, LARGEST)
-    if _hash(path) != manifest.hashes[name]:
+    if hash_of(path) not in (manifest.hashes.get(name), manifest.pending.get(name)):
         raise ApevalError(f"{path} is damaged: it has changed since the run was stored")
     return path
 
 
-def _hash(path: Path) -> str:
+def check_all(folder: Path, manifest: Manifest) -> None:
+    """Every file but those of the journal, which are looked at when they are read."""
+    for name in manifest.hashes:
+        check(folder, name, manifest)
+    for name in OPTIONAL:
+        if (folder / name).exists() and name not in {**manifest.hashes, **manifest.pending}:
+            raise ApevalError(f"{folder / name} is damaged: it is no part of the stored run")
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file that must be readable."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

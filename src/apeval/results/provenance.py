@@ -12,9 +12,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from apeval.simulate.identity.files import hashes
 from apeval.version import __version__
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_FREE = ("on_fault", "retries", "time_limit")  # what may differ when a run goes on
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 _IF_LOADED = ("torch", "zuko", "gymnasium", "highway_env", "minigrid", "mujoco",
               "stable_baselines3")  # fmt: skip
@@ -28,18 +30,19 @@ def now() -> str:
 def provenance(
     command: Sequence[str] | None,
     inputs: Mapping[str, Any],
+    identity: Mapping[str, Any],
     files: Sequence[Path],
     started: str,
 ) -> dict[str, Any]:
     """Plain data, known when a run begins; machine paths are left out as far as it can see
     them."""
-    canonical = json.dumps(inputs, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return {
         "schema_version": SCHEMA_VERSION,
         "command": None if command is None else " ".join(_quoted(part) for part in command),
         "inputs": dict(inputs),
-        "inputs_sha256": hashlib.sha256(canonical.encode()).hexdigest(),
-        "files": [{"name": f.name, "sha256": file_hash(f)} for f in files],
+        "inputs_sha256": inputs_hash(inputs, identity),
+        "identity": dict(identity),
+        "files": hashes(files),
         "source_sha256": source_hash(),
         "versions": _versions(),
         "platform": {
@@ -51,6 +54,14 @@ def provenance(
     }
 
 
+def inputs_hash(inputs: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
+    """SHA-256 over what a run's numbers depend on: its inputs but for what is done with faults,
+    and the problem's identity."""
+    counted = {k: v for k, v in inputs.items() if k not in _FREE}
+    text = json.dumps([counted, identity], sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
 def source_hash() -> str:
     """SHA-256 over apeval's own code: names and contents of all its Python files."""
     package = Path(__file__).parents[1]
@@ -59,14 +70,6 @@ def source_hash() -> str:
         digest.update(file.relative_to(package).as_posix().encode() + b"\0")
         digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def file_hash(path: Path) -> str | None:
-    """SHA-256 of a file; None where it cannot be read."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
 
 
 def _versions() -> dict[str, str]:

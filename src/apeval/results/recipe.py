@@ -40,22 +40,6 @@ def build_again(
         ) from error
 
 
-def files_of(problem: Problem) -> list[Path]:
-    """The problem's own code, and files that its parameters name, such as a policy's."""
-    code = Path(problem.name.rpartition(":")[0])
-    files = [code] if code.suffix == ".py" else []
-    return files + [
-        Path(v) for v in problem.parameters.values() if isinstance(v, str) and _is_file(v)
-    ]
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long for a name, for example
-        return False
-
-
 def _accepted(factory: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded parameters that a factory takes; a finished problem takes none."""
     if isinstance(factory, Problem):

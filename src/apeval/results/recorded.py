@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.results import journal
+from apeval.results.manifest import Manifest
 from apeval.simulate.episodes import Episodes
 
 
@@ -61,15 +63,36 @@ class Recorded:
         return number if first + n <= start + size else None
 
 
-def usable(folder: Path, most: int | None) -> tuple[int, str | None]:
-    """How many batches of an interrupted run can be used, and what is wrong with the next one. Of
-    batches from number `most` on nothing is used."""
-    present = journal.numbers(folder)
-    for number in present[:most]:
+@dataclass(frozen=True)
+class Usable:
+    """What an interrupted run leaves to go on with."""
+
+    batches: int = 0
+    head: str = journal.EMPTY
+    """The digest of the last of them."""
+    damage: str | None = None
+    """What is wrong with the next one."""
+
+
+def usable(folder: Path, inputs: str, state: Manifest) -> Usable:
+    """Batches of an interrupted run that can be used: those of its course that the manifest knows,
+    each sealed by the one after it, up to the first that is damaged."""
+    if not folder.is_dir():
+        return Usable()
+    found = Usable()
+    most = state.batches if state.course is None else min(state.course, state.batches)
+    for number in journal.numbers(folder)[:most]:
         try:
+            journal.check_bond(folder, number, journal.Bond(inputs, found.head))
             journal.read_batch(folder, number)
+            head = journal.digest(folder, number)
+            if number + 1 == state.batches and head != state.journal:
+                raise ApevalError(f"batch {number} of {folder} has changed since it was stored")
+        except journal.ForeignError:
+            raise
         except ApevalError as error:
             if "problem's own code" in str(error):
                 raise  # nothing is wrong with it
-            return number, str(error)
-    return len(present[:most]), None
+            return replace(found, damage=str(error))
+        found = Usable(number + 1, head)
+    return found

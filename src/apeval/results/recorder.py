@@ -9,24 +9,27 @@ from typing import Any
 
 from apeval.errors import ApevalError, StorageError
 from apeval.results import journal
-from apeval.results.extension import EXTENSION
-from apeval.results.faults import FAULTS, read_faults, write_faults
+from apeval.results.faults import FAULTS, read_faults
 from apeval.results.files import write_json
-from apeval.results.inputs import INPUTS, read_inputs, write_inputs
+from apeval.results.inputs import INPUTS, how_to_resume, read_inputs
+from apeval.results.lock import Lock
 from apeval.results.manifest import (
     HASHED,
     MANIFEST,
+    OPTIONAL,
     PROVENANCE,
+    Manifest,
+    check,
     read_state,
-    write_finished,
-    write_unfinished,
+    write_listed,
+    write_manifest,
 )
 from apeval.results.model import model_of, write_model
-from apeval.results.provenance import now
+from apeval.results.provenance import inputs_hash, now, provenance
 from apeval.results.recorded import Recorded, usable
 from apeval.results.samples import write_sample
 from apeval.results.store import prepare, save
-from apeval.run.recorder import Outcome
+from apeval.run.recorder import IDENTITY, Outcome
 from apeval.simulate.episodes import Episodes
 
 
@@ -52,8 +55,8 @@ class Recorder:
         careful: bool = False,
     ) -> None:
         """An earlier run in the folder is replaced; with `careful` not if it can be resumed.
-        Other files there are left alone. `command` and the hashes of `files` (a problem's code, a
-        policy) go into provenance.json."""
+        Other files there are left alone. `command` and the hashes of `files`, further ones than
+        the problem's own code and its policies, go into provenance.json."""
         self.folder = prepare(Path(folder))
         journal.refuse_link(self._journal)
         self.command = command
@@ -63,6 +66,8 @@ class Recorder:
         self.batches = 0
         self.note: str | None = None
         """What was dropped of an interrupted run."""
+        self._lock = Lock(self.folder)
+        self._head = journal.EMPTY
         self._course: int | None = None
         self._faults: list[dict[str, Any]] = []
         self._recorded: Recorded | None = None
@@ -83,12 +88,17 @@ class Recorder:
         return self.folder / journal.JOURNAL
 
     def _go_on(self) -> None:
-        self.files, self.extends = [], ()
+        self._lock.acquire()
         state = read_state(self.folder)
-        batches, damage = usable(self._journal, state.course) if self._journal.is_dir() else (0, "")
-        self.note = f"dropped: {damage}" if damage else None
-        self.batches, self._untouched = batches, True
-        self._recorded = Recorded(self._journal, batches)
+        check(self.folder, INPUTS, state)
+        asked = read_inputs(self.folder)
+        bound = inputs_hash(asked.about["inputs"], asked.identity)
+        usable_ = usable(self._journal, bound, state)
+        self.note = f"dropped: {usable_.damage}" if usable_.damage else None
+        self.batches, self._head, self._untouched = usable_.batches, usable_.head, True
+        self._recorded = Recorded(self._journal, usable_.batches)
+        if FAULTS in state.hashes or FAULTS in state.pending:
+            check(self.folder, FAULTS, state)
         self._faults = [
             entry
             for entry in read_faults(self.folder)
@@ -101,23 +111,29 @@ class Recorder:
             return
         self._untouched = False
         with self._resumable():
-            write_unfinished(self.folder, self.batches)  # should this be all that is done
+            self._write_state(self.batches)  # should this be all that is done
             if self._journal.is_dir():
                 journal.cut_after(self._journal, self.batches)
             self._journal.mkdir(exist_ok=True)
-            write_json(self.folder / INPUTS, self._about)
-            write_unfinished(self.folder)
+            write_listed(self.folder, INPUTS, self._about)
+            self._write_state()
+
+    def _write_state(self, course: int | None = None) -> None:
+        state = Manifest(batches=self.batches, journal=self._head, course=course)
+        write_manifest(self.folder, state)
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Write what was asked; of an earlier run nothing is left."""
+        inputs = dict(inputs)
+        identity = inputs.pop(IDENTITY, {})
         if self._recorded is not None:
-            before = read_inputs(self.folder).about
-            self._about = {**before, "inputs": dict(inputs)}
+            self._about = {**read_inputs(self.folder).about, "inputs": inputs}
             return
+        self._lock.acquire()
         if self.careful:
             refuse_unfinished(self.folder, inputs)
         try:
-            for name in (MANIFEST, *HASHED, INPUTS, FAULTS, EXTENSION):
+            for name in (MANIFEST, *HASHED, *OPTIONAL):
                 (self.folder / name).unlink(missing_ok=True)
             journal.clear(self._journal)
             self._journal.mkdir(exist_ok=True)
@@ -126,10 +142,14 @@ class Recorder:
                 f"cannot write to the folder {self.folder}: {error.strerror or error}. "
                 "Choose another --out"
             ) from None
-        self._about = write_inputs(
-            self.folder, inputs, self.command, self.files, self.extends, now()
-        )
-        write_unfinished(self.folder)
+        about = provenance(self.command, inputs, identity, self.files, now())
+        self._about = {**about, "extends": list(self.extends)}
+        write_json(self.folder / INPUTS, self._about)
+        self._write_state()
+
+    def close(self) -> None:
+        """Let others write to the folder."""
+        self._lock.release()
 
     def recorded(self, first: int, n: int) -> Episodes | None:
         """Episodes that were simulated before the interruption."""
@@ -138,16 +158,18 @@ class Recorder:
     def batch(self, episodes: Episodes, position: int) -> None:
         """Append a batch."""
         self._take_over()
+        bond = journal.Bond(self._about["inputs_sha256"], self._head)
         with self._resumable():
-            journal.write_batch(self._journal, self.batches, episodes, position)
-        self.batches += 1
+            head = journal.write_batch(self._journal, self.batches, episodes, position, bond)
+            self.batches, self._head = self.batches + 1, head
+            self._write_state(self._course)
 
     def fault(self, entry: dict[str, Any]) -> None:
         """Keep a fault."""
         self._faults.append(entry)
         self._take_over()
         with self._resumable():
-            write_faults(self.folder, self._faults)
+            write_listed(self.folder, FAULTS, self._faults)
 
     def detour(self) -> None:
         """Batches from here on are no part of the run's own course. A method that learns by itself
@@ -158,7 +180,7 @@ class Recorder:
         self._take_over()
         self._course = self.batches
         with self._resumable():
-            write_unfinished(self.folder, self._course)
+            self._write_state(self._course)
 
     def finish(self, outcome: Outcome) -> None:
         """Write everything else; the manifest comes last."""
@@ -170,10 +192,18 @@ class Recorder:
             write_model(self.folder, model_of(result.method, outcome.proposal))
             write_json(self.folder / PROVENANCE, {**self._about, "ended": now()})
             if self._faults:
-                write_faults(self.folder, self._faults)
+                write_listed(self.folder, FAULTS, self._faults)
             else:
                 (self.folder / FAULTS).unlink(missing_ok=True)
-            write_finished(self.folder, self.batches, result.interrupted, self._course)
+            course = self.batches if self._course is None else self._course
+            state = Manifest(
+                complete=True,
+                interrupted=result.interrupted,
+                batches=self.batches,
+                journal=self._head,
+                course=course if result.interrupted else None,
+            )
+            write_manifest(self.folder, state)
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -181,8 +211,8 @@ class Recorder:
             yield
         except StorageError as error:
             raise StorageError(
-                f"{error}. What was simulated before is kept: make room, then apeval resume "
-                f"{self.folder}"
+                f"{error}. What was simulated before is kept: make room, then "
+                f"{how_to_resume(self.folder)}"
             ) from None
 
 
@@ -198,6 +228,6 @@ def refuse_unfinished(folder: Path, inputs: Mapping[str, Any]) -> None:
         return
     what = "this very run" if same else "another run"
     raise ApevalError(
-        f"{folder} holds {what}, interrupted: apeval resume {folder} goes on with it, --fresh "
+        f"{folder} holds {what}, interrupted: {how_to_resume(folder)} goes on with it, --fresh "
         "starts over, or choose another --out"
     )

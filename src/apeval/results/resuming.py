@@ -15,14 +15,19 @@ from typing import Any
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.folder import load
-from apeval.results.inputs import changes, read_inputs
-from apeval.results.manifest import read_state
+from apeval.results.inputs import INPUTS, changes, read_inputs
+from apeval.results.manifest import check, read_state
 from apeval.results.recipe import build_again
 from apeval.results.recorder import Recorder
 from apeval.run.evaluate import evaluate
 from apeval.run.progress import Listener
 from apeval.run.result import Result
-from apeval.simulate.backends import Backend
+from apeval.simulate.backends import Backend, find_backend
+from apeval.simulate.backends.serial import Serial
+from apeval.simulate.check.door import look
+from apeval.simulate.faults import Policy
+from apeval.simulate.identity.identity import in_short
+from apeval.simulate.isolate import look_apart
 
 
 def resume(
@@ -58,6 +63,7 @@ def resume(
     folder = Path(path)
     if not read_state(folder).resumable:
         return load(folder).result
+    check(folder, INPUTS, read_state(folder))
     asked = read_inputs(folder)
     it = asked.inputs
     built = (
@@ -65,23 +71,28 @@ def resume(
         if isinstance(problem, Problem)
         else build_again(it.problem, it.parameters, problem, folder)
     )
-    changed = changes(asked, built)
-    if changed and not allow_changes:
-        raise ApevalError(
-            f"the run in {folder} began with other code: {', '.join(changed)}. Episodes of two "
-            "kinds must not be mixed: restore it, start over with --fresh, or, where it makes no "
-            "difference to the simulation, add --allow-changes"
-        )
-    recorder = Recorder.resuming(folder)
-    if recorder.note and tell is not None:
-        tell(recorder.note)
     given: dict[str, Any] = {
         "on_fault": on_fault,
         "retries": retries,
         "time_limit": time_limit,
     }
+    given = {k: getattr(it, k) if v is None else v for k, v in given.items()}
+    built = replace(built, name=it.problem, view=it.view or built.view)
+    careful = Policy(**given).expected or not it.check
+    apart = not isinstance(find_backend(backend, workers, address), Serial)
+    looked = None if careful else look_apart(built, False) if apart else look(built, False)
+    changed = changes(asked, built, None if looked is None else looked.answers)
+    if changed and not allow_changes:
+        raise ApevalError(
+            f"the run in {folder} began with another problem or other code: {in_short(changed)}. "
+            "Episodes of two kinds must not be mixed: restore it, start over with --fresh, or, "
+            "where it makes no difference to the simulation, add --allow-changes"
+        )
+    recorder = Recorder.resuming(folder)
+    if recorder.note and tell is not None:
+        tell(recorder.note)
     return evaluate(
-        replace(built, name=it.problem, view=it.view),
+        built,
         it.method,
         steps=it.budget.get("steps"),
         episodes=it.budget.get("episodes"),
@@ -91,11 +102,12 @@ def resume(
         confidence=it.confidence,
         settings=it.settings,
         block=it.block,
+        check=it.check,
         listener=listener,
         recorder=recorder,
         backend=backend,
         workers=workers,
         address=address,
         on_interrupt=on_interrupt,
-        **{k: getattr(it, k) if v is None else v for k, v in given.items()},
+        **given,
     )

@@ -11,6 +11,7 @@ from apeval.run.result import Result, plain
 
 __all__ = [
     "CURVE",
+    "EXTENSION",
     "RECORDS",
     "RESULT",
     "prepare",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 RESULT, RECORDS, CURVE = "result.json", "failures.json", "curve.json"
+EXTENSION = "extended.json"
 
 
 def prepare(folder: Path) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval.environments import entries
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
@@ -22,14 +23,19 @@ from apeval.run.frozen import Frozen, reduce, run_frozen_stage
 from apeval.run.interrupt import interrupts
 from apeval.run.modes import find_modes
 from apeval.run.progress import Listener, Teller
-from apeval.run.recorder import Outcome, Recorder
+from apeval.run.recorder import IDENTITY, Outcome, Recorder
 from apeval.run.request import LONGEST, Request, default_method, request
 from apeval.run.result import FinalStage, Kind, Result
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.audit import SECONDS, SHARE
 from apeval.simulate.backends import Backend, find_backend
-from apeval.simulate.check.door import explained
+from apeval.simulate.backends.serial import Serial
+from apeval.simulate.check.door import explained, look, refuse
 from apeval.simulate.faults import Policy
+from apeval.simulate.identity.identity import holds_users_code, identify
+from apeval.simulate.identity.reference import Reference
+from apeval.simulate.isolate import look_apart
 from apeval.simulate.simulation import Budget, Simulation
 from apeval.simulate.source import Source, StoppedError
 
@@ -59,6 +65,7 @@ def evaluate(
     retries: int = 1,
     time_limit: float | None = None,
     on_interrupt: str = "raise",
+    check: bool = True,
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
@@ -77,6 +84,12 @@ def evaluate(
     times; then the run stops, or with ``on_fault="unresolved"`` counts the episode as unresolved.
     With ``on_interrupt="finish"`` a first Ctrl-C ends the run early, with a valid smaller result.
 
+    With `check` a problem that is not apeval's own is looked over before the run (refused with a
+    remedy where it would give a wrong number; not where `on_fault` or `time_limit` expect it to
+    raise or hang), and episodes of the run are simulated once more after it: a result whose
+    episodes do not repeat themselves is not trusted. Both take at most 2 seconds or 2 % of the run
+    together, or what single decisions and episodes take where these are slower.
+
     >>> from apeval.environments import make
     >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
     >>> result.interval[0] < 0.0323 < result.interval[1]
@@ -94,28 +107,51 @@ def evaluate(
         settings=settings,
         block=block,
         faults=Policy(on_fault, retries, time_limit),
+        check=check,
     )
     hiring = find_backend(backend, workers, address)
     with one_thread(), interrupts(on_interrupt) as stop:
+        identity = identify(asked.problem, _asked(asked, hiring))
         blind = asked.problem.blind()
         source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
         try:
             with explained(asked.problem):
-                return _conduct(asked, source, listener, recorder)
+                return _conduct(asked, identity, source, listener, recorder)
         finally:
             try:
                 source.flush()
             finally:
                 source.close()
+                if recorder is not None:
+                    recorder.close()
+
+
+def _asked(asked: Request, backend: Backend) -> Reference | None:
+    """What the problem does, after a look for mistakes. It is not asked where the user does not
+    want it, or where it may raise, hang or die; with workers, it is asked in a process of its own.
+    A problem that comes with apeval, as it comes, has its tests."""
+    problem = asked.problem
+    if not asked.check or asked.faults.expected:
+        return None
+    ours = problem.name in entries() and not holds_users_code(problem)
+    apart = not isinstance(backend, Serial) and not ours
+    looked = look_apart(problem, check=True) if apart else look(problem, check=not ours)
+    if looked is not None:
+        refuse(problem, looked.bad)
+    return None if looked is None else looked.answers
 
 
 def _conduct(
-    asked: Request, source: Source, listener: Listener | None, recorder: Recorder | None
+    asked: Request,
+    identity: Mapping[str, Any],
+    source: Source,
+    listener: Listener | None,
+    recorder: Recorder | None,
 ) -> Result:
     """Learn, freeze, estimate, answer."""
     started = time.perf_counter()
     if recorder is not None:
-        recorder.begin(asked.as_json())
+        recorder.begin({**asked.as_json(), IDENTITY: identity})
     problem, budget, target = source.problem, asked.budget, asked.target
     planned = budget if target is None else to_learn(budget, problem)
     simulation = Simulation(problem, source.key, planned, source=source)
@@ -129,7 +165,8 @@ def _conduct(
         proposal, simulation, asked.confidence, listener, target, learner.counted(), left
     )
     explored = _explored(learner.exploration(), proposal, frozen.sample)
-    answer = _answer(learner, simulation, frozen, explored, asked)
+    differs = _not_repeated(asked, source, time.perf_counter() - started)
+    answer = _answer(learner, simulation, frozen, explored, asked, differs)
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
     known = None if truth is None else truth.value
@@ -181,13 +218,15 @@ def _answer(
     frozen: Frozen,
     explored: Explored | None,
     asked: Request,
+    differs: list[Note],
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
     failures = int(sample.failed.sum())
     spent = spending(simulation, frozen, asked.target)
     target = None if asked.target is None else answer_target(asked.target, frozen, spent)
     findings = diagnose(sample, numbers, explored)
-    notes = [Note(text, serious=False) for text in learner.warnings()] + _target_note(target)
+    notes = differs + [Note(text, serious=False) for text in learner.warnings()]
+    notes += _target_note(target)
     notes += _interrupted_note(frozen, simulation)
     notes += sample_warnings(sample, numbers, learner.value(), simulation.budget, findings, kinds)
     notes.sort(key=lambda note: not note.serious)
@@ -227,6 +266,7 @@ def _answer(
         "trusted": not any(note.serious for note in notes),
         "warnings": tuple(note.text for note in notes),
         "interrupted": frozen.interrupted,
+        "checked": asked.check,
         "curve": tuple(learner.curve()),
         "records": frozen.records,
     }
@@ -242,6 +282,24 @@ def _worth(numbers: Estimate) -> float | None:
     if not 0.0 < numbers.value < 1.0 or numbers.standard_error <= 0.0:
         return None
     return numbers.value * (1.0 - numbers.value) / numbers.standard_error**2
+
+
+def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
+    """Whether episodes of the run come out the same once more; where nobody looks, it is said."""
+    if not asked.check:
+        text = "the problem was not checked (check=False): nobody has looked whether it repeats"
+        return [Note(f"{text} itself", serious=False)]
+    differs = source.repeats(max(SECONDS, SHARE * seconds))
+    if differs is None:
+        return []
+    return [
+        Note(
+            f"the simulation does not repeat itself: simulated once more, {differs}. Something is "
+            "kept between episodes (in the policy, the simulator, a view or the margin), or comes "
+            "from the clock, from other episodes or from random numbers other than `draws`; the "
+            "number cannot be trusted. apeval.check_problem says more"
+        )
+    ]
 
 
 def _interrupted_note(frozen: Frozen, simulation: Simulation) -> list[Note]:

@@ -15,9 +15,10 @@ from apeval.estimate.target import of_a_look
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
-from apeval.run.recorder import Outcome
+from apeval.run.recorder import IDENTITY, Outcome
 from apeval.run.result import Result, plain
 from apeval.simulate.episodes import Episodes, join
+from apeval.simulate.identity.identity import differences, in_short
 
 
 class Past(Protocol):
@@ -33,6 +34,8 @@ class Past(Protocol):
     def episodes(self) -> Episodes: ...
     @property
     def key(self) -> IntArray: ...
+    @property
+    def identity(self) -> Mapping[str, Any]: ...
     def problem(self, address: str | None = None, **changes: Any) -> Problem: ...
 
 
@@ -52,6 +55,9 @@ def same_problem(runs: list[Past]) -> str | None:
         changed = differing(first.parameters, other.parameters)
         if changed:
             return f"{run.path} has other settings of the problem: {', '.join(changed)}"
+        found = differences(runs[0].identity, run.identity, ignore=("name", "view", "files"))
+        if found:
+            return f"{run.path} differs from {runs[0].path} in {in_short(found)}"
     return None
 
 
@@ -81,9 +87,11 @@ class InMemory:
     batches: list[Episodes] = field(default_factory=list, repr=False)
     outcome: Outcome | None = field(default=None, repr=False)
     faults: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    identity: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
-        """Nothing is kept of the inputs but the problem."""
+        """Of the inputs nothing is kept but the problem and its fingerprint."""
+        self.identity = inputs.get(IDENTITY, {})
 
     def detour(self) -> None:
         """A run in memory cannot be resumed."""
@@ -91,6 +99,9 @@ class InMemory:
     def recorded(self, first: int, n: int) -> Episodes | None:
         """Nothing from before."""
         return None
+
+    def close(self) -> None:
+        """Nothing has to be given back."""
 
     def fault(self, entry: dict[str, Any]) -> None:
         """Keep a fault."""

@@ -12,6 +12,8 @@ from apeval.run.result import Result
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.source import Journal
 
+IDENTITY = "identity"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -30,7 +32,7 @@ class Recorder(Journal, Protocol):
     """Gets the inputs, then every batch as it returns, then the outcome."""
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
-        """A run of these inputs starts."""
+        """A run of these inputs starts; under `IDENTITY` they hold the problem's fingerprint."""
         ...
 
     def detour(self) -> None:
@@ -40,4 +42,8 @@ class Recorder(Journal, Protocol):
 
     def finish(self, outcome: Outcome) -> None:
         """The run is over."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will come, finished or not."""
         ...

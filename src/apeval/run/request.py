@@ -41,6 +41,8 @@ class Request:
     seed: int
     confidence: float
     faults: Policy
+    check: bool = True
+    """Whether the problem is looked over before the run, and episodes are repeated after it."""
 
     @property
     def level(self) -> float:
@@ -74,6 +76,7 @@ class Request:
                 "confidence": self.confidence,
                 "retries": self.faults.retries,
                 "time_limit": self.faults.time_limit,
+                "check": self.check,
             }
         )
         return data
@@ -92,6 +95,7 @@ def request(
     settings: Mapping[str, Any] | None,
     block: int | None,
     faults: Policy,
+    check: bool = True,
 ) -> Request:
     """Check what the user asks for."""
     if not isinstance(problem, Problem):
@@ -129,4 +133,5 @@ def request(
         int(seed),
         confidence,
         faults,
+        bool(check),
     )

@@ -81,6 +81,8 @@ class Result:
     """Episodes that were simulated together; 0 in results that do not say."""
     on_fault: str = "stop"
     """What was to happen to episodes that do not come back."""
+    checked: bool = True
+    """Whether the problem was looked over before the run, and episodes repeated after it."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)
     records: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 

@@ -12,10 +12,16 @@ from apeval.errors import ApevalError
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
 from apeval.estimate.interval import estimate
-from apeval.problem.problem import Problem
 from apeval.run.past import Past, level
 from apeval.run.view import line
 
+_COMMON = {
+    "horizon": "horizon",
+    "kinds": "kinds",
+    "horizon_kind": "failures at the horizon",
+    "judge_at_end": "times at which failure is judged",
+    "initial": "nominal starts",
+}
 _SEEN = 30  # situations in which two nominals are held against each other
 
 
@@ -156,12 +162,10 @@ def _differences(a: Past, b: Past) -> list[str]:
             "the runs have different nominal disturbances: a difference may come from these and "
             "not from the policies"
         )
-    problems = _rebuilt(a), _rebuilt(b)
-    if problems[0] is not None and problems[1] is not None:
-        for what in ("horizon", "kinds"):
-            x, y = getattr(problems[0], what), getattr(problems[1], what)
-            if x != y:
-                said.append(f"the problems' {what} differ: {x} and {y}")
+    for what, words in _COMMON.items():
+        x, y = a.identity.get(what), b.identity.get(what)
+        if x != y:
+            said.append(f"the problems' {words} differ: {x} and {y}")
     if said:
         said[-1] += ". Compare runs whose problems differ in the policy alone"
     return said
@@ -181,10 +185,3 @@ def _equal_laws(a: Past, b: Past) -> bool:
         x.shape == y.shape and np.allclose(x, y)
         for x, y in zip(vars(first[0]).values(), vars(first[1]).values(), strict=True)
     )
-
-
-def _rebuilt(run: Past) -> Problem | None:
-    try:
-        return run.problem()
-    except ApevalError:
-        return None

@@ -31,6 +31,11 @@ class Policy:
     time_limit: float | None = None
     """Seconds that an episode may take."""
 
+    @property
+    def expected(self) -> bool:
+        """Whether the simulator may raise, hang or die, as it may not in a check."""
+        return self.on_fault == UNRESOLVED or self.time_limit is not None
+
     def __post_init__(self) -> None:
         if self.on_fault not in (STOP, UNRESOLVED):
             raise unknown("value of on_fault", str(self.on_fault), (STOP, UNRESOLVED))

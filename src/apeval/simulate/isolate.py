@@ -8,8 +8,10 @@ import time
 from typing import Protocol
 
 from apeval.errors import ApevalError
+from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.simulate.check.door import Looked
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import DIED, LATE, Task, Trouble, attempt
 from apeval.simulate.witness import Guilty, Witness
@@ -17,6 +19,7 @@ from apeval.simulate.workers.parcel import pack, pack_proposal
 from apeval.simulate.workers.pool import ANSWER, BUILDING, GONE, HELLO, READY, UNFIT, Event
 from apeval.simulate.workers.process import ProcessWorker, listen
 
+_LOOK = 60.0  # seconds that a look may take
 _HIRED = 5  # workers that may be lost before they have built the problem
 
 
@@ -76,6 +79,18 @@ class Apart:
         self.close()
         return Guilty(task, Trouble(LATE, f"no answer within {self._limit:g} s"), witness)
 
+    def look(self, check: bool) -> Looked | None:
+        """What a look at the problem finds; None where it does not come back from it, which the
+        run itself tells better."""
+        worker = self._worker = self._worker or self._hire()
+        with contextlib.suppress(OSError):
+            worker.look(check)
+        event = _next(worker, time.monotonic() + _LOOK)
+        if event is None or event.kind == GONE:
+            return None
+        found: Looked | None = event.content
+        return found
+
     def _ends(self, longer: float = 0.0) -> float | None:
         return None if self._limit is None else time.monotonic() + self._limit + longer
 
@@ -113,3 +128,12 @@ def _next(worker: ProcessWorker, ends: float | None) -> Event | None:
     """The next message; None where it does not come in time."""
     heard = listen([worker], None if ends is None else max(0.0, ends - time.monotonic()))
     return heard[0][1] if heard else None
+
+
+def look_apart(problem: Problem, check: bool) -> Looked | None:
+    """A look at the problem from a process of its own, which it may take down with it."""
+    cell = Apart(problem, make_key(0), None)
+    try:
+        return cell.look(check)
+    finally:
+        cell.close()

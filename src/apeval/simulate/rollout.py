@@ -152,10 +152,10 @@ def rollout(
 
 
 def situation(problem: Problem, x: Any, draws: Draws, whole: FloatArray | None = None) -> Situation:
-    """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because f_E may work in
-    place on what they are views of."""
+    """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because user code may go on
+    working on what it returned."""
     a_A = np.array(problem.act(x, draws))
-    law = problem.nominal.given(x, a_A)
+    law = problem.law(x, a_A)
     s = np.array(problem.observe(x))
     return Situation(s, a_A, np.full(draws.n, draws.t, np.int64), law, whole)
 

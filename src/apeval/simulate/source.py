@@ -13,11 +13,12 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.simulate.audit import Audit
 from apeval.simulate.backends import Backend, Crew
 from apeval.simulate.backends.serial import Serial
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.faults import Mender, Policy
-from apeval.simulate.task import Task
+from apeval.simulate.task import Task, Trouble
 
 _FLUSH_SECONDS = 2.0  # what a slow simulator may lose
 _FLUSH_DECISIONS = 50_000  # what is held in memory until it is written
@@ -68,10 +69,12 @@ class Source:
     policy: Policy = field(default_factory=Policy)
     stop: Stop = field(default_factory=Stop)
     collected: int = 0
+    audit: Audit = field(default_factory=Audit)
     _crew: Crew | None = field(default=None, init=False, repr=False)
     _orders: deque[_Order] = field(default_factory=deque, init=False, repr=False)
     _kept: list[Episodes] = field(default_factory=list, init=False, repr=False)
     _position: int = field(default=0, init=False, repr=False)
+    _trusted: bool = field(default=False, init=False, repr=False)
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +109,10 @@ class Source:
         self.collected += order.task.n
         if order.recorded is not None:
             self._mender.seen(order.recorded)
-            return _checked(order.task, order.recorded, len(self.problem.kinds))
+            checked = _checked(order.task, order.recorded, len(self.problem.kinds))
+            self.audit.seen(order.task, checked)
+            self._belongs()
+            return checked
         crew = self._hired()
         answer = crew.result(order.ticket or 0)
         if not isinstance(answer, Episodes):
@@ -114,6 +120,7 @@ class Source:
             answer = self._mender.mend(crew, order.task, answer, before)
         self._mender.seen(answer)
         self._keep(answer, order.task.position)
+        self.audit.seen(order.task, answer)
         return answer
 
     def stream(self, tasks: Iterable[Task]) -> Iterator[Episodes]:
@@ -129,6 +136,27 @@ class Source:
                 yield self.collect()
         finally:
             self.flush()
+
+    def repeats(self, seconds: float, most: int = 64) -> str | None:
+        """Whether episodes of the run come out the same once more; see `Audit.repeat`."""
+        return self.audit.repeat(self._again, seconds, most)
+
+    def _again(self, task: Task) -> Episodes | Trouble:
+        crew = self._hired()
+        return crew.result(crew.submit(task))
+
+    def _belongs(self) -> None:
+        """Recorded episodes are of this problem and seed: looked at once, before they are used."""
+        if self._trusted:
+            return
+        self._trusted = True
+        differs = self.repeats(0.0)
+        if differs is not None:
+            raise ApevalError(
+                f"the recorded episodes do not belong to this run ({differs} when it is simulated "
+                "again): its problem, its seed, a library or the machine has changed, or the "
+                "simulator does not repeat itself. Start over with --fresh"
+            )
 
     def lost(self, error: Exception, episode: int, decision: int) -> None:
         """See `Mender.lost`."""

@@ -16,6 +16,8 @@ _NAMES = {
     "inputs_sha256": "SHA-256 of the inputs",
     "source_sha256": "SHA-256 of apeval's code",
     "files": "files of the problem",
+    "code": "SHA-256 of the problem's functions",
+    "seal": "seal of the run folder",
 }
 GLOSSARY = {
     "Adversary": "What plays nature while sampling. It learned to make failures happen, in the "
@@ -115,6 +117,11 @@ def reproducibility(it: Material) -> list[Any]:
     if isinstance(where := known.get("platform"), dict):
         known["platform"] = list(where.values())
     known.pop("schema_version", None)
+    identity = known.pop("identity", {})
+    if identity:
+        known["files"] = [*identity.get("files", []), *(known.get("files") or [])]
+        known["code"] = identity.get("code", {}).get("sha256")
+    known["seal"] = it.seal
     rows += [
         (_NAMES.get(key, key.replace("_", " ")), plain(value))
         for key, value in known.items()

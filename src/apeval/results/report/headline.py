@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from apeval.learn.method import methods
-from apeval.problem.laws import Categorical, Disturbance, Normal, TruncatedNormal
 from apeval.results.report.markup import Html, tag, together
 from apeval.results.report.material import Material
 from apeval.results.report.words import (
@@ -189,21 +186,17 @@ def _answers(r: Any, level: str) -> list[Html]:
 
 def evaluated(it: Material) -> list[Html | None]:
     """What the number is about."""
-    r, problem = it.result, it.problem
+    r, of = it.result, it.provenance.get("identity", {})
     known = methods()
     rows: list[tuple[str, Any]] = [("Problem", r["problem"] or "without a name")]
-    if problem is not None and problem.description:
-        rows[0] = ("Problem", f"{r['problem']}: {problem.description}")
-    if problem is not None:
-        longest = (
-            "until the episode ends" if problem.horizon is None else f"at most {problem.horizon}"
-        )
-        rows += [
-            ("Decisions of nature", f"{longest} per episode"),
-            ("Disturbance, nominal", disturbance(problem.nominal)),
-        ]
-        if problem.initial is not None:
-            rows.append(("Start, nominal", disturbance(problem.initial)))
+    if of.get("description"):
+        rows[0] = ("Problem", f"{r['problem']}: {of['description']}")
+    horizon = of.get("horizon")
+    longest = "until the episode ends" if horizon is None else f"at most {horizon}"
+    rows.append(("Decisions of nature", f"{longest} per episode"))
+    for entry, name in (("nominal", "Disturbance, nominal"), ("initial", "Start, nominal")):
+        if isinstance(law := of.get(entry), dict):
+            rows.append((name, law.get("words", "")))
     rows += [
         ("Counts as failure", ", ".join(r["kinds"])),
         (
@@ -221,38 +214,6 @@ def evaluated(it: Material) -> list[Html | None]:
         _folded("Settings of the method", r["settings"]),
         *[tag("p", sentence(text), cls="absent") for text in it.missing],
     ]
-
-
-def disturbance(nominal: Disturbance) -> str:
-    """π_E,gt in words."""
-    if isinstance(nominal, Categorical):
-        text = f"one of {nominal.outcomes} outcomes"
-        if callable(nominal.probabilities):
-            return text + " whose probabilities depend on the state"
-        shares = ", ".join(f"{p:.3g}" for p in _flat(nominal.probabilities)[:12])
-        return f"{text}, with probabilities {shares}"
-    size = f"{nominal.dim} component{'s' if nominal.dim > 1 else ''}"
-    if isinstance(nominal, Normal | TruncatedNormal):
-        text = (
-            f"Gaussian, {size}, {_parameter('mean', nominal.mean)}, {_parameter('σ', nominal.std)}"
-        )
-        if isinstance(nominal, TruncatedNormal):
-            text += f", cut at {_parameter('', nominal.low)} and {_parameter('', nominal.high)}"
-        return text
-    return f"{type(nominal).__name__}, {size}"
-
-
-def _flat(value: Any) -> list[float]:
-    return [float(v) for v in np.asarray(value, np.float64).ravel()]
-
-
-def _parameter(name: str, value: Any) -> str:
-    if callable(value):
-        return f"{name} by the state".strip()
-    values = _flat(value)
-    same = len(set(values)) == 1
-    shown = f"{values[0]:.4g}" if same else "(" + ", ".join(f"{v:.4g}" for v in values[:6]) + ")"
-    return f"{name} {shown}".strip()
 
 
 def facts(rows: list[tuple[str, Any]]) -> Html:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.problem.problem import Problem
-from apeval.results.extension import EXTENSION
 from apeval.results.files import read_object
+from apeval.results.store import EXTENSION
 from apeval.simulate.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Material:
     """(steps, learned v(s0)) along the way."""
     extended: Mapping[str, Any] | None
     """The common answer of this run and those that it extends; None where it extends none."""
+    seal: str
+    """SHA-256 of the folder's manifest."""
     missing: tuple[str, ...]
     """Why something above is None."""
 
@@ -78,6 +80,7 @@ def gather(run: Run, address: str | None = None) -> Material:
         provenance=run.provenance,
         curve=run.curve,
         extended=get(lambda: _extension(run.path / EXTENSION)),
+        seal=run.seal,
         missing=tuple(missing),
     )
 

@@ -161,7 +161,7 @@ def _follow(problem: Problem, trace: Trace, key: IntArray, until: float) -> tupl
     while len(alive) and t < problem.cap and monotonic() < until:
         draws = Draws(key, alive, t)
         a_A = problem.act(x, draws)
-        a_E = problem.nominal.given(x, a_A).sample(draws.stream(NATURE, problem.nominal.dim))
+        a_E = problem.law(x, a_A).sample(draws.stream(NATURE, problem.nominal.dim))
         x = ask("step", lambda x=x, a=(a_A, a_E, draws): problem.step(x, *a))  # type: ignore[misc]
         going = ~np.asarray(problem.done(x) if problem.done else np.zeros(len(alive), bool))
         if not problem.judge_at_end:

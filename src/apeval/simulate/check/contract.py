@@ -13,6 +13,7 @@ from apeval.problem.agent import Deterministic, Stochastic
 from apeval.problem.answers import is_array_like
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import Disturbance, Law
+from apeval.problem.own import own
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray
 from apeval.simulate.check.report import BrokenError
@@ -124,7 +125,7 @@ class Contract:
         """a_A."""
         agent, n = self.problem.agent, draws.n
         if isinstance(agent, Stochastic):
-            pi = ask("agent", lambda: agent.probabilities(x))
+            pi = ask("agent", lambda: agent.probabilities(own(x)))
             rows = numbers("agent", "agent", pi, ((n, None),))
             if not (np.all(rows >= 0.0) and np.allclose(rows.sum(axis=1), 1.0, atol=1e-6)):
                 raise BrokenError(
@@ -133,7 +134,7 @@ class Contract:
                     "divide each row by its sum",
                 )
         if isinstance(agent, Deterministic):  # as its `act`, with a look at the bare answer
-            given = ask("agent", lambda: agent.policy(x))
+            given = ask("agent", lambda: agent.policy(own(x)))
             a_A = numbers("agent", "agent", given, ((n,), (n, None))).reshape(n, -1)
         else:
             given = ask("agent", lambda: self.problem.act(x, draws))
@@ -146,7 +147,7 @@ class Contract:
         return self._law("nominal", self.problem.nominal, x, a_A, len(a_A))
 
     def _law(self, part: str, nominal: Disturbance, x: Any, a_A: Any, n: int) -> Law:
-        law = ask(part, lambda: nominal.given(x, a_A))
+        law = ask(part, lambda: nominal.given(own(x), own(a_A)))
         if not isinstance(law, Law):
             raise BrokenError(
                 "shapes", f"`{part}.given` returned a {type(law).__name__}, expected a Law"
@@ -178,21 +179,14 @@ class Contract:
 
     def step(self, x: Any, a_A: Array, a_E: Array, draws: Draws) -> Any:
         """f_E."""
-        before = x.copy() if isinstance(x, np.ndarray) else None
         after = ask("step", lambda: self.problem.step(x, a_A, a_E, draws))
-        if before is not None and not np.array_equal(x, before, equal_nan=True):
-            raise BrokenError(
-                "in-place change",
-                "`step` changed the array it was given, and with it the states and densities that "
-                "were recorded before: work on a copy, x = x.copy()",
-            )
         return self._batch("step", after, draws.n)
 
     def observe(self, x: Any, n: int, when: str) -> Array:
         """s in the problem's view, after a look at every view."""
         for name, view in self.problem.views.items():
             part = f"view '{name}'"
-            given = ask(part, lambda view=view: view(x))  # type: ignore[misc]
+            given = ask(part, lambda view=view: view(own(x)))  # type: ignore[misc]
             s = numbers("shapes", part, given, ((n,), (n, None)))
             self._same_width(part, s)
             remedy = f"mend f_E ({when}), or end the episode (`done`, `failed`) before it happens"

@@ -4,26 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from apeval.errors import ApevalError, ProblemError, user_frame
 from apeval.problem.problem import Problem
 from apeval.simulate.check import check_problem
+from apeval.simulate.identity.reference import Reference, reference
 
-_EPISODES, _SECONDS = 16, 2.0
+_EPISODES, _SECONDS = 16, 1.5
+
+
+class Looked(NamedTuple):
+    """What a look at a problem found."""
+
+    answers: Reference
+    """What it does in the reference decisions."""
+    bad: str | None
+    """The first thing to mend, or None."""
+
+
+def look(problem: Problem, check: bool = True) -> Looked:
+    """Ask a problem what it does and, with `check`, look for what would spoil an estimate."""
+    return Looked(reference(problem), _first_bad(problem) if check else None)
 
 
 def require_sound(problem: Problem) -> None:
     """A `ProblemError` with the first thing to mend, where a short look finds one."""
+    refuse(problem, _first_bad(problem))
+
+
+def refuse(problem: Problem, bad: str | None) -> None:
+    """A `ProblemError`, where something is to be mended."""
+    if bad is not None:
+        raise ProblemError(
+            f"{problem.name or 'the problem'} cannot be evaluated as it is. {bad} All checks: "
+            f"apeval check {problem.name}".rstrip()
+        )
+
+
+def _first_bad(problem: Problem) -> str | None:
     report = check_problem(problem, episodes=_EPISODES, seconds=_SECONDS)
     # whether episodes end cannot be told in so short a time; the run itself counts unresolved ones
     bad = [finding for finding in report.bad if finding.name != "ends"]
-    if bad:
-        found = f"{bad[0].name}: {bad[0].message}"
-        found += "" if found.endswith((".", "?")) else "."
-        raise ProblemError(
-            f"{problem.name or 'the problem'} cannot be evaluated as it is. {found} All checks: "
-            f"apeval check {problem.name}".rstrip()
-        )
+    if not bad:
+        return None
+    found = f"{bad[0].name}: {bad[0].message}"
+    return found if found.endswith((".", "?")) else f"{found}."
 
 
 @contextmanager

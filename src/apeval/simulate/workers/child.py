@@ -1,8 +1,9 @@
 """The program of a worker process: reads tasks from its pipe and answers, until it is closed.
 
-Messages to it are pickled tuples: ("problem", parcel), ("proposal", bytes), ("task", …) and
-("alone", …). It says ("hello",), ("ready",) or ("unfit", why), and ("answer", episodes or
-trouble); for an episode alone also ("started", …) and ("decided", …) as they happen.
+Messages to it are pickled tuples: ("problem", parcel), ("proposal", bytes), ("task", …),
+("alone", …) and ("look", check). It says ("hello",), ("ready",) or ("unfit", why), ("looked", …),
+and ("answer", episodes or trouble); for an episode alone also ("started", …) and ("decided", …) as
+they happen.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class _Served:
             elif kind == "proposal":
                 self.proposal = pickle.loads(rest[0])
                 limit_torch()
+            elif kind == "look":
+                self._look(rest[0])
             else:
                 self._work(rest, _Told(self.pipe) if kind == "alone" else None)
 
@@ -73,6 +76,17 @@ class _Served:
             _say(self.pipe, "unfit", blame(error))
         else:
             _say(self.pipe, "ready")
+
+    def _look(self, check: bool) -> None:
+        from apeval.simulate.check.door import look
+
+        if self.problem is None:
+            sys.exit(1)
+        try:
+            found = look(self.problem, check)
+        except (Exception, SystemExit):  # the run itself tells what and where
+            found = None
+        _say(self.pipe, "looked", found)
 
     def _work(self, fields: list[Any], told: _Told | None) -> None:
         if self.problem is None or self.key is None or self.proposal is None:

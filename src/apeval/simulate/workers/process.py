@@ -62,6 +62,10 @@ class ProcessWorker:
         """Send a task; with `alone`, every decision is told as it is made."""
         self._send("alone" if alone else "task", task.first, task.position, task.n, task.total)
 
+    def look(self, check: bool) -> None:
+        """Have the problem looked at; the answer is ("looked", what was found or None)."""
+        self._send("look", check)
+
     def _send(self, *message: Any) -> None:
         self.pipe.send_bytes(pickle.dumps(message))
 

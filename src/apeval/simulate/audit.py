@@ -1,0 +1,151 @@
+"""Episodes of the run once more, alone: are they what they were?
+
+An episode is a function of the problem, the seed and its proposal. Where one that was simulated,
+or recorded before an interruption, comes out otherwise when it is simulated again, the problem
+keeps something between episodes, depends on its company, the clock or chance that has no address,
+or the record is of another run. Then no weight is worth anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from apeval.problem.types import Array
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.task import Task, Trouble
+
+SECONDS, SHARE = 0.5, 0.01
+"""What repeating may take: so many seconds, or this part of the run's time where that is more."""
+_LEAST, _MOST = 2, 64  # episodes
+_ROUNDING = 1e-5  # relative: a network in single precision gives 1e-7 at the first difference
+
+Again = Callable[[Task], Episodes | Trouble]
+"""Simulates a block."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An episode as it came back, and the block of one that repeats it."""
+
+    task: Task
+    episode: Episodes
+
+
+@dataclass
+class Audit:
+    """Keeps episodes from all parts of a run, failures first, and repeats them."""
+
+    kept: list[Kept] = field(default_factory=list)
+    _blocks: int = 0
+    _stride: int = 1
+
+    def seen(self, task: Task, block: Episodes) -> None:
+        """Keep one episode of a block, a failure where there is one; as a run grows, of every
+        second block, of every fourth, …"""
+        if self._blocks % self._stride == 0 and (i := _chosen(block)) is not None:
+            self.kept.append(_single(task, block, i))
+        self._blocks += 1
+        if len(self.kept) > _MOST:
+            self.kept = self.kept[::2]
+            self._stride *= 2
+
+    def repeat(self, again: Again, seconds: float, most: int = _MOST) -> str | None:
+        """Simulate kept episodes once more.
+
+        Args:
+            again: Simulates a block of one episode; a `Trouble` says nothing of repeatability.
+            seconds: How long it may take, about; two episodes are repeated in any case.
+            most: How many are repeated at the most.
+
+        Returns:
+            What came out otherwise, in words; None where nothing did.
+        """
+        ends = time.monotonic() + seconds
+        for number, it in enumerate(self._in_turn()[:most]):
+            if number >= _LEAST and time.monotonic() > ends:
+                break
+            answer = again(it.task)
+            if isinstance(answer, Trouble):
+                continue
+            differs = difference(it.episode, answer)
+            if differs is not None:
+                return f"episode {int(it.episode.ids[0])}: {differs}"
+        return None
+
+    def _in_turn(self) -> list[Kept]:
+        """The last one first, then those far from it, then those between."""
+        n = len(self.kept)
+        order = sorted(range(n), key=lambda k: (_level(n - 1 - k), -k))
+        return [self.kept[k] for k in order]
+
+
+def _level(k: int) -> int:
+    """How often a number can be halved; 0 first of all."""
+    return -64 if k == 0 else -((k & -k).bit_length())
+
+
+def _chosen(block: Episodes) -> int | None:
+    """A failure, or else the last episode that came to its own end."""
+    for wanted in (block.failed, ~block.unresolved):
+        rows = np.flatnonzero(wanted & ~block.unresolved)
+        if len(rows):
+            return int(rows[-1])
+    return None
+
+
+def _single(task: Task, block: Episodes, i: int) -> Kept:
+    mine = np.zeros(block.n, bool)
+    mine[i] = True
+    offset = int(block.ids[i]) - task.first
+    one = replace(task, first=task.first + offset, position=task.position + offset, n=1, total=None)
+    return Kept(one, block.take(mine))
+
+
+def difference(one: Episodes, other: Episodes) -> str | None:
+    """The first difference between two records of an episode, in causal order; None where there
+    is none, or where it begins with rounding, which matrix products do by the size of the batch."""
+    if not _equal(one.a_0, other.a_0):
+        return None if _near(one.a_0, other.a_0) else "its start was drawn otherwise"
+    rows = min(len(one.t), len(other.t))
+    for t in range(rows):
+        for name, what in (("s", "the state"), ("a_A", "the agent's action"),
+                           ("a_E", "the disturbance")):  # fmt: skip
+            a, b = getattr(one, name)[t], getattr(other, name)[t]
+            if not _equal(a, b):
+                return None if _near(a, b) else f"{what} at decision {t + 1} is another"
+        a, b = (it.law.take(np.array([t])).log_prob(it.a_E[t : t + 1]) for it in (one, other))
+        if not _equal(a, b):
+            return None if _near(a, b) else f"the nominal density at decision {t + 1} is another"
+    if len(one.t) != len(other.t):
+        return f"it takes {len(other.t)} decisions, not {len(one.t)}"
+    for name, what in _ENDS.items():
+        a, b = getattr(one, name), getattr(other, name)
+        if not _equal(a, b):
+            return None if _near(a, b) else what
+    return None
+
+
+_ENDS = {
+    "s_end": "its last state is another",
+    "kind": "it ends otherwise",
+    "given_up": "it ends otherwise",
+    "margin": "its margin is another",
+}
+
+
+def _equal(a: Array, b: Array) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f"))
+
+
+def _near(a: Array, b: Array) -> bool:
+    if a.shape != b.shape or a.dtype.kind != "f" or b.dtype.kind != "f":
+        return False
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return False
+    finite = np.isfinite(a)
+    scale = max(float(np.abs(a[finite]).max(initial=0.0)), 1e-12)
+    return bool(np.abs(a[finite] - b[finite]).max(initial=0.0) <= _ROUNDING * scale)

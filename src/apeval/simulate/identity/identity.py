@@ -1,0 +1,179 @@
+"""One fingerprint of a problem, made when a run starts and kept with it.
+
+It holds what the problem says of itself (parameters, laws, horizon, kinds, views), the files that
+it is made of, a digest of its functions with the values they hold, and what it does in a few
+reference decisions. Two runs whose answers are to be joined, or a run that goes on, must agree.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apeval.problem.problem import Problem
+from apeval.simulate.identity.code import digest, modules_of
+from apeval.simulate.identity.files import address_file, hashes, named_files, source_files
+from apeval.simulate.identity.laws import describe
+from apeval.simulate.identity.reference import Reference, differing_answers
+
+SCHEMA_VERSION = 1
+_STATED = ("horizon", "cap", "kinds", "horizon_kind", "judge_at_end")
+_WORDS = {
+    "name": "the problem's name",
+    "nominal": "the nominal disturbance",
+    "initial": "the nominal start",
+    "horizon": "the horizon",
+    "cap": "the cap",
+    "kinds": "the kinds of failure",
+    "horizon_kind": "whether the horizon is a failure",
+    "judge_at_end": "when failure is judged",
+    "view": "the view",
+    "views": "the views",
+    "parts": "which functions it has",
+}
+CODE, ANSWERS, FILES = "code", "answers", "files"
+_SHOWN = 3
+
+
+def identify(problem: Problem, answers: Reference | None) -> dict[str, Any]:
+    """The problem's fingerprint as plain data.
+
+    Args:
+        problem: The problem, before it is evaluated.
+        answers: What it does, from `reference`; None where it must not be asked, because its
+            simulator may hang or die.
+
+    Returns:
+        What `differences` compares.
+    """
+    functions = _functions(problem)
+    stated: dict[str, Any] = {name: getattr(problem, name) for name in _STATED}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": problem.name,
+        "description": problem.description,
+        "parameters": {str(k): _plain(v) for k, v in problem.parameters.items()},
+        **{k: list(v) if isinstance(v, tuple) else v for k, v in stated.items()},
+        "view": problem.view,
+        "views": sorted(problem.views),
+        "nominal": describe(problem.nominal),
+        "initial": describe(problem.initial),
+        "parts": sorted(name for name, part in functions.items() if part is not None),
+        FILES: hashes(
+            [
+                *source_files(modules_of(functions), address_file(problem.name)),
+                *named_files(problem.parameters),
+            ]
+        ),
+        CODE: {"python": platform.python_version(), "sha256": digest(functions)},
+        ANSWERS: answers,
+    }
+
+
+def holds_users_code(problem: Problem) -> bool:
+    """Whether any function or class of the problem is the user's own."""
+    return bool(modules_of(_functions(problem)))
+
+
+def _functions(problem: Problem) -> dict[str, Any]:
+    bare = {
+        name: getattr(getattr(problem, name), "call", None)
+        for name in ("reset", "step", "failed", "done", "margin")
+    }
+    return {
+        **bare,
+        "agent": problem.agent,
+        "views": dict(problem.views),
+        "nominal": problem.nominal,
+        "initial": problem.initial,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+
+
+def differences(
+    then: Mapping[str, Any], now: Mapping[str, Any], ignore: Sequence[str] = ()
+) -> list[str]:
+    """What is not the same in two fingerprints, in words, the plainest first.
+
+    Args:
+        then: One fingerprint, perhaps read from a folder.
+        now: The other one.
+        ignore: Entries that may differ, such as "view" or "files".
+
+    Returns:
+        One line for each difference; none where the two are of one problem.
+    """
+    found = _parameters(then, now) if "parameters" not in ignore else []
+    for entry, words in _WORDS.items():
+        if entry in ignore or then.get(entry) == now.get(entry):
+            continue
+        before, after = (_told(it.get(entry)) for it in (then, now))
+        found.append(f"{words} ({before}, now {after})" if before != after else words)
+    if FILES not in ignore:
+        found += changed_files(then, now)
+    if CODE not in ignore and _other_code(then, now):
+        found.append("the code of its functions, or a value that they hold")
+    a, b = then.get(ANSWERS), now.get(ANSWERS)
+    if ANSWERS not in ignore and isinstance(a, Mapping) and isinstance(b, Mapping):
+        differs = differing_answers(a, b)
+        found += [] if differs is None else [f"what it does: {differs}"]
+    return found
+
+
+def in_short(found: Sequence[str]) -> str:
+    """Differences as part of a sentence; of many the first.
+
+    >>> in_short(["the horizon", "the view", "the cap", "the kinds"])
+    'the horizon; the view; the cap; and 1 more'
+    """
+    more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+    return "; ".join([*found[:_SHOWN], *more])
+
+
+def _parameters(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    a, b = (p if isinstance(p := it.get("parameters"), Mapping) else {} for it in (then, now))
+    return [
+        f"parameter {name} ({_told(a.get(name))}, now {_told(b.get(name))})"
+        for name in sorted({**a, **b})
+        if a.get(name) != b.get(name)
+    ]
+
+
+def changed_files(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Files of the same name with another content."""
+    before, after = _by_name(then), _by_name(now)
+    return [
+        f"the file {name}"
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]
+
+
+def _by_name(it: Mapping[str, Any]) -> dict[str, set[Any]]:
+    found: dict[str, set[Any]] = {}
+    listed = it.get(FILES)
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, Mapping):
+            found.setdefault(str(entry.get("name")), set()).add(str(entry.get("sha256")))
+    return found
+
+
+def _other_code(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Bytecode says nothing across versions of Python."""
+    a, b = then.get(CODE), now.get(CODE)
+    if not isinstance(a, Mapping) or not isinstance(b, Mapping):
+        return bool(a != b)
+    return a.get("python") == b.get("python") and a.get("sha256") != b.get("sha256")
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = value.get("words", value)
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
