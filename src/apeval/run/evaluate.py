@@ -126,14 +126,18 @@ def evaluate(
                     recorder.close()
 
 
+def _is_ours(problem: Problem) -> bool:
+    """A problem that comes with apeval, as it comes: it has its tests."""
+    return problem.name in entries() and not holds_users_code(problem)
+
+
 def _asked(asked: Request, backend: Backend) -> Reference | None:
     """What the problem does, after a look for mistakes. It is not asked where the user does not
-    want it, or where it may raise, hang or die; with workers, it is asked in a process of its own.
-    A problem that comes with apeval, as it comes, has its tests."""
-    problem = asked.problem
+    want it, or where it may raise, hang or die; with workers, it is asked in a process of its
+    own."""
+    problem, ours = asked.problem, _is_ours(asked.problem)
     if not asked.check or asked.faults.expected:
         return None
-    ours = problem.name in entries() and not holds_users_code(problem)
     apart = not isinstance(backend, Serial) and not ours
     looked = look_apart(problem, check=True) if apart else look(problem, check=not ours)
     if looked is not None:
@@ -289,6 +293,8 @@ def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
     if not asked.check:
         text = "the problem was not checked (check=False): nobody has looked whether it repeats"
         return [Note(f"{text} itself", serious=False)]
+    if _is_ours(asked.problem):
+        return []
     differs = source.repeats(max(SECONDS, SHARE * seconds))
     if differs is None:
         return []

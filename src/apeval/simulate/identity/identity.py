@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
 def differences(
     then: Mapping[str, Any], now: Mapping[str, Any], ignore: Sequence[str] = ()
 ) -> list[str]:
-    """What is not the same in two fingerprints, in words, the plainest first.
+    """What is not the same in two fingerprints, in words.
 
     Args:
         then: One fingerprint, perhaps read from a folder.
@@ -107,9 +107,14 @@ def differences(
         ignore: Entries that may differ, such as "view" or "files".
 
     Returns:
-        One line for each difference; none where the two are of one problem.
+        A few words for each difference; none where the two are of one problem.
     """
-    found = _parameters(then, now) if "parameters" not in ignore else []
+    found: list[str] = []
+    a, b = then.get(ANSWERS), now.get(ANSWERS)
+    if ANSWERS not in ignore and isinstance(a, Mapping) and isinstance(b, Mapping):
+        differs = differing_answers(a, b)
+        found += [] if differs is None else [f"what it does: {differs}"]
+    found += _parameters(then, now) if "parameters" not in ignore else []
     for entry, words in _WORDS.items():
         if entry in ignore or then.get(entry) == now.get(entry):
             continue
@@ -119,10 +124,6 @@ def differences(
         found += changed_files(then, now)
     if CODE not in ignore and _other_code(then, now):
         found.append("the code of its functions, or a value that they hold")
-    a, b = then.get(ANSWERS), now.get(ANSWERS)
-    if ANSWERS not in ignore and isinstance(a, Mapping) and isinstance(b, Mapping):
-        differs = differing_answers(a, b)
-        found += [] if differs is None else [f"what it does: {differs}"]
     return found
 
 

@@ -1,0 +1,107 @@
+"""Problems that keep something between episodes: refused before a run, or doubted after it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.test_ownership import walk
+
+import apeval
+from apeval.errors import ProblemError
+from apeval.simulate.audit import difference
+
+Hidden = Callable[[], apeval.Problem]
+
+
+def remembering() -> apeval.Problem:
+    last: dict[str, Any] = {}
+
+    def agent(x: Any) -> Any:
+        before = last.get("x")
+        last["x"] = x
+        return np.zeros((len(x), 1)) if before is None or len(before) != len(x) else 0.5 * before
+
+    return walk(agent=agent)
+
+
+def global_noise() -> apeval.Problem:
+    return walk(step=lambda x, a_A, a_E, draws: x + a_E + np.random.normal(size=x.shape))  # noqa: NPY002
+
+
+def counting_view() -> apeval.Problem:
+    calls = [0]
+
+    def view(x: Any) -> Any:
+        calls[0] += 1
+        return x + calls[0]
+
+    return walk(views={"state": view})
+
+
+def clock() -> apeval.Problem:
+    return walk(step=lambda x, a_A, a_E, draws: x + a_E + 1e-3 * (time.perf_counter() % 1.0))
+
+
+def mixing() -> apeval.Problem:
+    return walk(step=lambda x, a_A, a_E, draws: x + a_E + 0.1 * x.mean())
+
+
+@pytest.mark.parametrize("hidden", [remembering, global_noise, counting_view, clock, mixing])
+@pytest.mark.parametrize("method", ["mc", "ape"])
+def test_python_is_checked_like_the_command_line(hidden: Hidden, method: str) -> None:
+    with pytest.raises(ProblemError, match=r"repeatable|batching"):
+        apeval.evaluate(hidden(), method, episodes=800)
+    trusted = apeval.evaluate(walk(), method, episodes=3_000)
+    assert trusted.checked
+    assert not any("not checked" in text for text in trusted.warnings)
+
+
+def test_who_turns_the_check_off_is_told_so() -> None:
+    result = apeval.evaluate(walk(), "mc", episodes=300, check=False)
+    assert not result.checked
+    assert any("not checked" in text for text in result.warnings)
+    assert '"checked": false' in str(result.as_json()).lower().replace("'", '"')
+
+
+def after_calls(n: int, change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """f_E that is right for n calls, which is longer than any check before the run."""
+    calls = [0]
+
+    def step(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
+        calls[0] += 1
+        return x + (a_E if calls[0] < n else change(a_E))
+
+    return step
+
+
+@pytest.mark.parametrize("method", ["mc", "ape"])
+@pytest.mark.parametrize("calls", [90, 130])
+def test_what_changes_during_the_run_is_doubted_after_it(method: str, calls: int) -> None:
+    problem = walk(step=after_calls(calls, lambda a_E: 1.2 * a_E), chunk=64)
+    result = apeval.evaluate(problem, method, episodes=3_000)
+    assert not result.trusted
+    assert "does not repeat itself" in result.warnings[0]
+    proper = apeval.evaluate(walk(chunk=64), method, episodes=3_000, seed=1)
+    assert not any("repeat itself" in text for text in proper.warnings)
+
+
+def test_workers_are_asked_as_well() -> None:
+    problem = walk(step=after_calls(60, lambda a_E: 1.2 * a_E), chunk=64)
+    result = apeval.evaluate(problem, "mc", episodes=3_000, backend="processes", workers=2)
+    assert not result.trusted
+
+
+def test_rounding_by_batch_size_is_no_difference() -> None:
+    run = apeval.InMemory(walk())
+    apeval.evaluate(run.of, "mc", episodes=50, recorder=run)
+    one = run.episodes.take(np.arange(50) == 7)
+    near = one.take(np.ones(1, bool))
+    near.s[1] *= 1.0 + 1e-9
+    assert difference(one, near) is None
+    near.s[1] += 0.01
+    assert difference(one, near) == "the state at decision 2 is another"
+    assert difference(one, one) is None
