@@ -103,6 +103,11 @@ def digest(folder: Path, number: int) -> str:
     return both.hexdigest()
 
 
+def previous(folder: Path, number: int) -> str:
+    """The digest that a batch has of the one before it."""
+    return str(read_about(paths(folder, number)[1]).get("previous"))
+
+
 def check_bond(folder: Path, number: int, bond: Bond) -> None:
     """Refuse a batch that is not the one which followed there."""
     for path in paths(folder, number):
@@ -163,11 +168,11 @@ def read_batches(folder: Path, inputs: str, batches: int, head: str) -> Iterator
     """All batches in order; the last one's digest must be `head`."""
     if (found := len(numbers(folder))) != batches:
         raise ApevalError(f"{folder} is damaged: it holds {found} batches of {batches}")
-    previous = EMPTY
+    last = EMPTY
     for number in range(batches):
-        check_bond(folder, number, Bond(inputs, previous))
-        previous = digest(folder, number)
-        if number + 1 == batches and previous != head:
+        check_bond(folder, number, Bond(inputs, last))
+        last = digest(folder, number)
+        if last != (head if number + 1 == batches else previous(folder, number + 1)):
             raise ApevalError(f"{folder} is damaged: batch {number} has changed since then")
         yield read_batch(folder, number)
 

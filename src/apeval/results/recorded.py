@@ -76,7 +76,7 @@ class Usable:
 
 def usable(folder: Path, inputs: str, state: Manifest) -> Usable:
     """Batches of an interrupted run that can be used: those of its course that the manifest knows,
-    each sealed by the one after it, up to the first that is damaged."""
+    up to the first whose digest is not the one that the next batch, or the manifest, has of it."""
     if not folder.is_dir():
         return Usable()
     found = Usable()
@@ -86,7 +86,8 @@ def usable(folder: Path, inputs: str, state: Manifest) -> Usable:
             journal.check_bond(folder, number, journal.Bond(inputs, found.head))
             journal.read_batch(folder, number)
             head = journal.digest(folder, number)
-            if number + 1 == state.batches and head != state.journal:
+            last = number + 1 == state.batches
+            if head != (state.journal if last else journal.previous(folder, number + 1)):
                 raise ApevalError(f"batch {number} of {folder} has changed since it was stored")
         except journal.ForeignError:
             raise
