@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -261,6 +263,48 @@ def test_controls_have_names_and_images_have_descriptions(
             "[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))"
         )
         assert set(targets) <= set(ids)
+
+
+INJECTED = (
+    "<script>window.hacked = 1</script>"
+    '<img src="x" onerror="window.hacked = 2"><svg onload="window.hacked = 3"></svg>'
+    '<button id="bad" onclick="window.hacked = 4">x</button>'
+    '<a id="link" href="javascript:window.hacked = 5">y</a>'
+    '<script src="data:text/javascript,window.hacked = 6"></script>'
+    '<iframe srcdoc="<script>parent.hacked = 7</script>"></iframe>'
+)
+
+
+def test_markup_that_got_in_would_not_run(
+    browser: Browser, reports: dict[str, Path], tmp_path: Path
+) -> None:
+    """Were escaping to fail, the page's own policy would still keep a foreign script from running,
+    and the page's own one goes on."""
+    page = reports["pendulum"].read_text("utf-8")
+    bad = tmp_path / "bad.html"
+    bad.write_text(page.replace("</h1>", f"</h1>{INJECTED}", 1), "utf-8")
+    assert INJECTED in bad.read_text("utf-8")
+    with Visit(browser, bad) as visit:
+        until(lambda: visit.page.locator(".plot svg").count() > 0)
+        visit.page.locator("#bad").click()
+        visit.page.locator("#link").click()
+        assert visit.page.evaluate("typeof window.hacked") == "undefined"
+        assert visit.complaints  # the browser says what it refused
+
+
+def test_the_policy_allows_the_pages_own_script_alone(reports: dict[str, Path]) -> None:
+    page = reports["hostile"].read_text("utf-8")
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert found is not None
+    rules = dict(rule.split(maxsplit=1) for rule in found[1].split("; "))
+    own = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(own) == 1
+    digest = base64.b64encode(hashlib.sha256(own[0].encode()).digest()).decode()
+    assert rules["script-src"] == f"'sha256-{digest}'"
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert not re.search(
+        r"<[^>]*\son\w+=", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    )
 
 
 def test_names_stay_names(reports: dict[str, Path]) -> None:

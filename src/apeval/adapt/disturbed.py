@@ -132,10 +132,7 @@ class Disturbed:
         for _, source, e in now:
             seen = asked("disturbance", source.sense, seen, e, on)
         on.seen = seen.copy() if isinstance(seen, np.ndarray) else seen
-        u = _NONE
-        if policy.chance:
-            u = np.clip(self.rng.random(policy.chance), _OPEN, 1.0 - _OPEN)
-        return chosen(policy, seen, u, on.env.action_space)
+        return chosen(policy, seen, _uniforms(policy, self.rng), on.env.action_space)
 
     def _step(self, action: Any, now: list[tuple[int, Source, Any]]) -> Answer:
         on = self.moment
@@ -144,16 +141,10 @@ class Disturbed:
         action = fit_action(on.env.action_space, action, "a disturbance of the action")
         for number, source, e in now:
             asked("disturbance", source.push, number, e, on)
-        answer = asked("step", on.env.step, action)
-        if not isinstance(answer, tuple) or len(answer) != 5:
-            raise SimulationError(
-                f"the environment's step returned {_size(answer)}, expected five: obs, reward, "
-                "terminated, truncated, info (Gymnasium's interface)"
-            )
-        obs, reward, terminated, truncated, info = answer
-        on.observation, on.action = obs, action
+        answer = _stepped(on.env, action)
+        on.observation, on.action = answer[0], action
         self.taken += 1
-        return obs, reward, bool(terminated), bool(truncated), info
+        return answer
 
     def close(self) -> None:
         """Close the environment."""
@@ -179,6 +170,51 @@ class ActsFirst:
         return np.stack([np.ravel(chosen(self.policy, obs, one, self.space)) for obs, one in rows])
 
 
+def compare_with_training(policy: Policy, make: Callable[[], Any]) -> None:
+    """Refuse a trained policy that does far worse in the undisturbed environment than it did in
+    training. An environment that fails here is left to the run, which reports it."""
+    if policy.training is None or not policy.training.comparable:
+        return
+    env = make()
+
+    def episode(seed: int, steps: int) -> float | None:
+        rng, total = np.random.default_rng([seed, AGENT]), 0.0
+        try:
+            obs, _ = asked("reset", partial(env.reset, seed=seed))
+            for _ in range(steps):
+                action = chosen(policy, obs, _uniforms(policy, rng), env.action_space)
+                obs, reward, terminated, truncated, _ = _stepped(env, action)
+                total += asked("reward", float, reward)
+                if terminated or truncated:
+                    return float(total)
+        except SimulationError:
+            return None
+        return None
+
+    try:
+        policy.training.compare(episode)
+    finally:
+        if hasattr(env, "close"):
+            env.close()
+
+
+def _uniforms(policy: Policy, rng: np.random.Generator) -> FloatArray:
+    """The random numbers of an action, inside (0, 1)."""
+    return np.clip(rng.random(policy.chance), _OPEN, 1.0 - _OPEN) if policy.chance else _NONE
+
+
+def _stepped(env: Any, action: Any) -> Answer:
+    """A step of the environment, its answer checked."""
+    answer = asked("step", env.step, action)
+    if not isinstance(answer, tuple) or len(answer) != 5:
+        raise SimulationError(
+            f"the environment's step returned {_size(answer)}, expected five: obs, reward, "
+            "terminated, truncated, info (Gymnasium's interface)"
+        )
+    obs, reward, terminated, truncated, info = answer
+    return obs, reward, bool(terminated), bool(truncated), info
+
+
 def chosen(policy: Policy, obs: Any, u: FloatArray, space: Any) -> Any:
     """The policy's action, checked."""
     return fit_action(space, asked("policy", policy.act, obs, u))
@@ -200,6 +236,7 @@ def asked(what: str, call: Callable[..., Any], *given: Any) -> Any:
 _WHO = {
     "reset": "the environment's reset",
     "step": "the environment's step",
+    "reward": "the environment's reward as a number",
     "policy": "the policy",
     "start": "a disturbance of the start",
     "disturbance": "a disturbance",

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.compose import Code
-from apeval.adapt.disturbed import VERDICT, ActsFirst, Disturbed, Plan, Verdict
+from apeval.adapt.disturbed import (
+    VERDICT,
+    ActsFirst,
+    Disturbed,
+    Plan,
+    Verdict,
+    compare_with_training,
+)
 from apeval.adapt.events import BlankSensor, Event
 from apeval.adapt.noises import AtPath, ObservationNoise, ParameterNoise
 from apeval.adapt.paths import parse
@@ -91,6 +98,7 @@ def from_env(
         if starters:
             start_code = Code([parts[k] for k in starters], [1] * len(starters), latent=True)
     fitted = as_policy(policy, space, seen)
+    compare_with_training(fitted, _Maker(env, make.options))
     acts_first = frames == 1 and not whole and not any(_senses(source) for source in sources)
     at_horizon = isinstance(fails, str) and fails == "horizon"
     if at_horizon and horizon is None:

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from apeval.adapt.memory import refuse_memory
 from apeval.adapt.spaces import is_discrete
+from apeval.adapt.training import Training
 from apeval.errors import ProblemError
 from apeval.problem.agent import Stochastic
 from apeval.problem.laws import NormalLaw, pick
@@ -33,9 +35,8 @@ class Policy(ABC):
     def act(self, obs: Any, u: FloatArray) -> Any:
         """An action from `chance` uniforms in (0, 1)."""
 
-    def fit(self, space: Any, seen: Any) -> None:  # noqa: B027
-        """Refuse an environment with these spaces of actions and observations if the policy
-        was not made for it."""
+    training: Training | None = None
+    """What a trained model tells of its training, to compare with the environment here."""
 
 
 class FunctionPolicy(Policy):
@@ -156,8 +157,12 @@ def as_policy(policy: Any, space: Any, seen: Any) -> Policy:
         from apeval.adapt.sb3 import load_sb3
 
         policy = load_sb3(policy)
+    refuse_memory(policy)
     if isinstance(policy, Policy):
-        policy.fit(space, seen)
+        for part in vars(policy).values():
+            refuse_memory(part)
+        if policy.training is not None:
+            policy.training.fit(space, seen)
         return policy
     if isinstance(policy, Stochastic):
         raise ProblemError(
@@ -170,7 +175,7 @@ def as_policy(policy: Any, space: Any, seen: Any) -> Policy:
     if _predicts(policy):
         from apeval.adapt.sb3 import SB3Policy
 
-        return as_policy(SB3Policy(policy), space, seen)
+        return as_policy(SB3Policy.of(policy), space, seen)
     if callable(policy):
         return FunctionPolicy(policy)
     near = next((name for name in ("act", "forward", "get_action") if hasattr(policy, name)), None)

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from apeval.adapt.memory import refuse_memory, with_memory
 from apeval.adapt.policies import DiscretePolicy, GaussianPolicy, Policy
+from apeval.adapt.training import Training, refuse_statistics
 from apeval.errors import ApevalError, ProblemError, unknown
 from apeval.problem.types import Array, FloatArray
 
@@ -20,31 +22,43 @@ _ALGORITHMS = ("PPO", "A2C", "DQN", "SAC", "TD3", "DDPG")
 class SB3Policy(Policy):
     """A model's most likely action, ``predict(obs, deterministic=True)``."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, training: Training) -> None:
+        self.model, self.training = model, training
+
+    @staticmethod
+    def of(model: Any, normalize: str | None = "check", path: Path | None = None) -> SB3Policy:
+        """The policy of a model that has neither memory nor statistics of its own."""
+        return SB3Policy(model, _examined(model, normalize, path))
 
     def act(self, obs: Any, u: FloatArray) -> Any:
-        return self.model.predict(obs, deterministic=True)[0]
-
-    def fit(self, space: Any, seen: Any) -> None:
-        for what, theirs in (("action", space), ("observation", seen)):
-            mine = getattr(self.model, f"{what}_space", theirs)
-            sizes = [(getattr(s, "shape", None), getattr(s, "n", None)) for s in (mine, theirs)]
-            if sizes[0] != sizes[1]:
-                raise ProblemError(
-                    f"the model was trained with the {what} space {mine}, the environment has "
-                    f"{theirs}: give the model that was trained for this environment, or a "
-                    "function that fits the two (policy=lambda obs: …)"
-                )
+        answer = self.model.predict(obs, deterministic=True)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise ProblemError(
+                f"the model's predict returned a {type(answer).__name__}, expected a pair (action, "
+                "state): give policy=lambda obs: … and pick the action out of what it returns"
+            )
+        action, state = answer
+        if state is not None:
+            raise with_memory("its predict returns a state")
+        return action
 
 
 def load_sb3(
-    path: str | Path, algorithm: str | None = None, *, deterministic: bool = True
+    path: str | Path,
+    algorithm: str | None = None,
+    *,
+    deterministic: bool = True,
+    normalize: str | None = "check",
 ) -> Policy:
     """The policy in a model's zip file; the algorithm is read from it where it can be.
 
     Loading such a file executes code that it holds: load only files that you trust. With
     `deterministic=False` actions are drawn from the policy's distribution (PPO, A2C, SAC).
+
+    A policy with memory is refused. So is one that was trained on observations normalised by
+    `VecNormalize`, or that does far worse in `from_env`'s environment than it did in training:
+    the file does not hold the statistics. `normalize=None` says that it takes the environment's
+    observations as they are; then neither is asked.
     """
     path = Path(path)
     if not path.exists():
@@ -60,7 +74,9 @@ def load_sb3(
         raise ApevalError(
             "reading a Stable-Baselines3 policy needs the extra: pip install 'apeval[train]'"
         ) from None
-    name = algorithm or _algorithm(path)
+    about = _about(path)
+    _refuse_contrib(path, about)
+    name = algorithm or _algorithm(path, about)
     if name not in _ALGORITHMS:
         raise unknown("algorithm", name, _ALGORITHMS)
     try:
@@ -70,29 +86,84 @@ def load_sb3(
             f"Stable-Baselines3 cannot load '{path}' as {name} ({type(error).__name__}: {error}): "
             "was it saved by this algorithm (apeval.load_sb3(path, 'PPO')) and a similar version?"
         ) from error
-    return SB3Policy(model) if deterministic else sb3_stochastic(model)
+    if deterministic:
+        return SB3Policy.of(model, normalize, path)
+    return _stochastic(model, _examined(model, normalize, path))
 
 
-def _algorithm(path: Path) -> str:
-    """Which algorithm wrote the file, from the parts of it that are plain text."""
+def _about(path: Path) -> dict[str, Any]:
+    """The parts of a zip file that are plain text; empty where there are none."""
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read("data"))
-        module = str(data["policy_class"].get("__module__", ""))
-    except (KeyError, ValueError, AttributeError) as error:
+    except (KeyError, ValueError, OSError, RecursionError, zipfile.BadZipFile):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _module(about: dict[str, Any]) -> str | None:
+    """Where the policy's class comes from."""
+    kind = about.get("policy_class")
+    module = kind.get("__module__") if isinstance(kind, dict) else None
+    return module if isinstance(module, str) else None
+
+
+def _refuse_contrib(path: Path, about: dict[str, Any]) -> None:
+    """Files of sb3-contrib, one of whose algorithms has memory."""
+    module = _module(about) or ""
+    if "recurrent" in module:
+        raise with_memory(f"{path} holds a policy of {module}")
+    if module.startswith("sb3_contrib"):
         raise ApevalError(
-            f"'{path}' does not say which algorithm saved it ({type(error).__name__}: {error}): "
-            "use policy=apeval.load_sb3(path, 'PPO')"
-        ) from None
+            f"'{path}' is a file of sb3-contrib ({module}): load it in your own code and give the "
+            "model, policy=model"
+        )
+
+
+def _algorithm(path: Path, about: dict[str, Any]) -> str:
+    """Which algorithm wrote the file."""
+    module = _module(about)
+    if module is None:
+        raise ApevalError(
+            f"'{path}' does not say which algorithm saved it: use "
+            "policy=apeval.load_sb3(path, 'PPO')"
+        )
     for part, name in _BY_POLICY.items():
         if f".{part}." in module:
             return name
-    return "PPO" if "clip_range" in data else "A2C"
+    return "PPO" if "clip_range" in about else "A2C"
 
 
-def sb3_stochastic(model: Any) -> Policy:
+def _examined(model: Any, normalize: str | None, path: Path | None = None) -> Training:
+    """What the model tells of its training, if it may be evaluated at all."""
+    if normalize not in ("check", None):
+        raise ApevalError(
+            f"normalize is {normalize!r}: leave it out, or give None for a policy that takes the "
+            "environment's observations as they are"
+        )
+    refuse_memory(model)
+    if normalize is not None:
+        refuse_statistics(model, path)
+    return Training.of(model, compare=normalize is not None)
+
+
+def sb3_stochastic(model: Any, *, normalize: str | None = "check") -> Policy:
     """A model's policy with its randomness, drawn from the episode's own stream: PPO and A2C over
-    discrete or continuous actions, and SAC."""
+    discrete or continuous actions, and SAC.
+
+    Memory and normalised observations are refused as by `load_sb3`; `normalize=None` says that
+    the policy takes the environment's observations as they are.
+    """
+    return _stochastic(model, _examined(model, normalize))
+
+
+def _stochastic(model: Any, training: Training) -> Policy:
+    policy = _random_policy(model)
+    policy.training = training
+    return policy
+
+
+def _random_policy(model: Any) -> Policy:
     policy = model.policy
     if hasattr(policy, "get_distribution"):
         inner = _distribution(model, np.zeros(model.observation_space.shape, np.float32))

@@ -18,7 +18,7 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.problem.types import Array
-from apeval.results.files import regular, write_bytes
+from apeval.results.files import parse_json, regular, write_bytes
 
 _KEY = b"apeval"
 LARGEST = 4 * 2**30
@@ -106,7 +106,7 @@ def _open(path: Path) -> tuple[Any, dict[str, Any]]:
         text = (meta.metadata or {}).get(_KEY)
         if text is None:
             raise _damaged(path, "it is not a file of apeval")
-        about = json.loads(text)
+        about = parse_json(text)
     except _failures() as error:
         raise _damaged(path, str(error)) from None
     if not isinstance(about, dict):

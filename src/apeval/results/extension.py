@@ -9,6 +9,7 @@ from apeval.errors import ApevalError
 from apeval.results.files import read_object
 from apeval.results.folder import Run, load
 from apeval.results.manifest import write_listed
+from apeval.results.plausible import check_merged
 from apeval.results.rebuild import build
 from apeval.results.store import EXTENSION
 from apeval.run.merging import Merged
@@ -28,7 +29,11 @@ def relative(earlier: list[Run], folder: Path) -> list[str]:
 def read_extension(folder: Path) -> Merged | None:
     """The common answer that was stored with a run; None where it extends nothing."""
     where = folder / EXTENSION
-    return build(Merged, read_object(where), where) if where.exists() else None
+    if not where.exists() and not where.is_symlink():
+        return None
+    merged = build(Merged, read_object(where), where)
+    check_merged(merged, where)
+    return merged
 
 
 def chain(path: Path) -> list[Run]:

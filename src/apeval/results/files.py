@@ -17,6 +17,8 @@ from typing import Any
 from apeval.errors import ApevalError, StorageError
 
 LARGEST_JSON = 256 * 2**20
+DEEPEST = 64
+"""Levels of lists and objects in each other; what apeval writes has fewer than 20."""
 
 
 def write_bytes(path: Path, data: bytes) -> Path:
@@ -66,11 +68,39 @@ def regular(path: Path, largest: int | None = None) -> Path:
 def read_json(path: Path) -> Any:
     """Read a file that `write_json` wrote."""
     try:
-        return json.loads(
-            regular(path, LARGEST_JSON).read_text(encoding="utf-8"), parse_constant=_refuse
-        )
-    except (OSError, ValueError, RecursionError) as error:
+        return parse_json(regular(path, LARGEST_JSON).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise ApevalError(f"cannot read {path}: it is damaged or not JSON ({error})") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON that apeval wrote: every number finite, nothing nested too deep to be walked through.
+
+    Args:
+        text: The text.
+
+    Returns:
+        Plain data, at most `DEEPEST` levels deep.
+
+    Raises:
+        ValueError: It is not JSON, or not such JSON.
+    """
+    try:
+        data = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {DEEPEST} levels") from None
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return data
+    raise ValueError(f"nested deeper than {DEEPEST} levels")
+
+
+def _inside(value: Any) -> list[Any]:
+    """The lists and objects in a list or an object."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -83,6 +113,13 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is too large for a number")
+    return value
 
 
 def whole(data: Any, name: str, where: Path | str, least: int = 0, most: int = 2**53) -> int:

@@ -22,6 +22,7 @@ from apeval.results.files import read_json, read_object
 from apeval.results.inputs import check_about
 from apeval.results.manifest import PROVENANCE, Manifest, check, check_all, read_complete, seal
 from apeval.results.model import ARRAYS, STRUCTURE, Model, read_model
+from apeval.results.plausible import check_records, check_result
 from apeval.results.rebuild import build
 from apeval.results.recipe import build_again
 from apeval.results.samples import SAMPLE, read_sample
@@ -53,23 +54,13 @@ def load(path: str | Path) -> Run:
             f"{SCHEMA_VERSION}: load it with the apeval that wrote it, or run again"
         )
     result = build(Result, {**data, "records": records, "curve": curve}, where)
-    _check_readable(result, where)
+    check_result(result, where)
+    check_records(result.records, folder / RECORDS)
     provenance = read_object(folder / PROVENANCE)
     check_about(provenance, folder / PROVENANCE)
     run = Run(folder, result, provenance, manifest)
     check_agreement(run)
     return run
-
-
-def _check_readable(result: Result, where: Path) -> None:
-    """Numbers of the right type may still be no result: an interval below 0, an empty one."""
-    probabilities = (result.estimate, *result.interval)
-    if not all(0.0 <= p <= 1.0 for p in probabilities) or not 0.0 < result.confidence < 1.0:
-        raise ApevalError(f"{where} is damaged: its probabilities do not lie between 0 and 1")
-    try:
-        str(result)
-    except (ArithmeticError, ValueError, TypeError, LookupError) as error:
-        raise ApevalError(f"{where} is damaged: it makes no sense ({error})") from None
 
 
 @dataclass(frozen=True)
@@ -127,7 +118,8 @@ class Run:
     def _sample(self) -> tuple[Sample, IntArray]:
         check(self.path, SAMPLE, self.manifest)
         sample, ids = read_sample(self.path)
-        if sample.n != self.result.final.episodes:
+        kinds = len(self.result.kinds)
+        if sample.n != self.result.final.episodes or int(sample.kind.max()) > kinds:
             raise ApevalError(f"{self.path / SAMPLE} is damaged: it does not fit the result")
         return sample, ids
 

@@ -17,6 +17,7 @@ from apeval.errors import ApevalError
 from apeval.problem.types import Array
 from apeval.results.columns import TYPES
 from apeval.results.files import finite, read_object, regular, write_bytes, write_json
+from apeval.results.rebuild import damaged
 from apeval.simulate.adversary import Mixture
 
 ARRAYS, STRUCTURE = "model.safetensors", "model.json"
@@ -64,9 +65,35 @@ def read_model(folder: Path) -> Model:
             f"this apeval reads {SCHEMA_VERSION}"
         )
     try:
-        return Model(structure, load(path.read_bytes()))
+        arrays = load(path.read_bytes())
     except (SafetensorError, OSError, ValueError, KeyError, MemoryError) as error:
-        raise ApevalError(f"{path} is damaged: {error}") from None
+        raise damaged(path, str(error)) from None
+    _check_structure(structure, arrays, folder / STRUCTURE)
+    return Model(structure, arrays)
+
+
+def _check_structure(structure: Mapping[str, Any], arrays: Mapping[str, Array], path: Path) -> None:
+    """It has the parts that `model_of` writes, and every array that it names is there."""
+    parts, shares = structure.get("components"), structure.get("shares")
+    if not isinstance(structure.get("method"), str) or not isinstance(parts, list):
+        raise damaged(path, "it does not list the proposal's components")
+    held = arrays.get("shares")
+    if shares != {"array": "shares"} or held is None or held.shape != (len(parts),):
+        raise damaged(path, "the components and their shares do not fit")
+    level: list[Any] = [parts]
+    while level:
+        for it in level:
+            if isinstance(it, dict) and it.keys() == {"array"} and not _is_there(it, arrays):
+                raise damaged(path, f"it names the array {it['array']!r}, which is not stored")
+        level = [v for it in level if isinstance(it, dict | list) for v in _inside(it)]
+
+
+def _is_there(it: Mapping[str, Any], arrays: Mapping[str, Array]) -> bool:
+    return isinstance(it["array"], str) and it["array"] in arrays
+
+
+def _inside(it: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(it.values()) if isinstance(it, dict) else it
 
 
 @dataclass

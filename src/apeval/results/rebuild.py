@@ -37,7 +37,7 @@ def _object(kind: Any, data: Any, path: str, where: str) -> Any:
         if field.name in data:
             values[field.name] = _value(hints[field.name], data[field.name], name, where)
         elif field.default is dataclasses.MISSING:
-            raise ApevalError(f"{where} is damaged: {name} is missing")
+            raise damaged(where, f"{name} is missing")
     return kind(**values)
 
 
@@ -84,4 +84,9 @@ def _scalar(kind: Any, data: Any, path: str, where: str) -> Any:
 
 
 def _wrong(where: str, path: str, wanted: str) -> ApevalError:
-    return ApevalError(f"{where} is damaged: {path or 'the file'} is not {wanted}")
+    return damaged(where, f"{path or 'the file'} is not {wanted}")
+
+
+def damaged(where: Path | str, why: str) -> ApevalError:
+    """The error for a file whose content makes no sense, in one line of readable length."""
+    return ApevalError(f"{where} is damaged: {' '.join(why.split())[:200]}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from apeval.errors import ApevalError
-from apeval.problem.laws import Law
+from apeval.problem.laws import Disturbance, Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
 from apeval.simulate.adversary import Adversary, Situation, only
@@ -32,9 +33,42 @@ class Record:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Record:
-        """The inverse of `as_json`."""
-        k0, k1 = data["key"]
-        return Record((int(k0), int(k1)), int(data["id"]), list(data["a_0"]), list(data["a_E"]))
+        """The inverse of `as_json`.
+
+        Raises:
+            ApevalError: A part is missing, or of another kind than `as_json` gives.
+        """
+        parts: list[Any] = [data.get(name) for name in ("key", "id", "a_0", "a_E")]
+        key, number, a_0, a_E = parts
+        if not isinstance(key, list | tuple) or len(key) != 2 or not all(map(_is_word, key)):
+            raise ApevalError("a replay record is damaged: its key is not two 32-bit numbers")
+        if not _is_whole(number) or not 0 <= number < 2**53:
+            raise ApevalError("a replay record is damaged: it names no episode")
+        for name, value, ndim in (("a_0", a_0, 1), ("a_E", a_E, 2)):
+            if not isinstance(value, list | tuple) or not _are_numbers(value, ndim):
+                raise ApevalError(
+                    f"a replay record is damaged: in {name} its actions are no numbers"
+                )
+        return Record((int(key[0]), int(key[1])), int(number), list(a_0), list(a_E))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_word(value: Any) -> bool:
+    return _is_whole(value) and 0 <= value < 2**32
+
+
+def _are_numbers(values: Any, ndim: int) -> bool:
+    """Whether a list holds numbers (ndim 1) or rows of equally many (ndim 2)."""
+    try:
+        array = np.array(values)
+    except ValueError:  # rows of different lengths
+        return False
+    if array.size == 0:
+        return array.ndim <= ndim
+    return array.ndim == ndim and array.dtype.kind in "iuf"
 
 
 class Script(Adversary):
@@ -66,14 +100,29 @@ def record(episodes: Episodes, i: int, key: Array) -> Record:
 
 def script(problem: Problem, it: Record) -> Script:
     """Nature that plays the recorded actions."""
-    dtype = np.int64 if problem.nominal.discrete else np.float64
-    initial = np.int64 if problem.initial is not None and problem.initial.discrete else np.float64
+    return Script(
+        _actions(problem.initial, it.a_0, 1, f"the start of episode {it.id}"),
+        _actions(problem.nominal, it.a_E, 2, f"the decisions of episode {it.id}"),
+    )
+
+
+def _actions(nominal: Disturbance | None, values: Any, ndim: int, what: str) -> Array:
+    """Recorded actions as the disturbance has them; refused where it cannot have drawn them."""
+    discrete = nominal is not None and nominal.discrete
     try:
-        return Script(np.asarray(it.a_0, initial), np.asarray(it.a_E, dtype))
+        given = np.asarray(values, np.float64)
+        actions: Array = given.astype(np.int64) if discrete else given
     except (TypeError, ValueError, OverflowError):
-        raise ApevalError(
-            f"the record of episode {it.id} is damaged: its actions are no numbers"
-        ) from None
+        raise ApevalError(f"the record of {what} is damaged: its actions are no numbers") from None
+    width = 0 if nominal is None else nominal.dim
+    if given.size and (given.ndim != ndim or given.shape[-1] != width):
+        raise ApevalError(f"the record of {what} is damaged: {width} components are wanted")
+    outcomes = getattr(nominal, "outcomes", None)
+    if discrete and not np.array_equal(actions, given):
+        raise ApevalError(f"the record of {what} is damaged: its outcomes are not whole numbers")
+    if discrete and outcomes and not np.all((actions >= 0) & (actions < outcomes)):
+        raise ApevalError(f"the record of {what} is damaged: there are {outcomes} outcomes")
+    return actions
 
 
 def replay(problem: Problem, it: Record | Mapping[str, Any]) -> Episodes:

@@ -382,8 +382,8 @@ class ApeLearner(Learner):
         if memory.rows is None or self._fit is None or not memory.failed.any() or estimate <= 0.0:
             return None
         failures = memory.rows.take(memory.failed)
-        value = fit_value(failures, self._fit, self.scene)
-        return value.anchored(self._starts, estimate).as_json()
+        value = fit_value(failures, self._fit, self.scene).anchored(self._starts, estimate)
+        return value.as_json() if np.isfinite(value.theta).all() else None
 
     def warnings(self) -> list[str]:
         if self.frequent:

@@ -17,7 +17,8 @@ from apeval.simulate.episodes import Episodes
 
 _FARTHEST = 4.0  # scaled states beyond this count as this far: feedback never runs away
 _FEATURES = 12  # components of the state that feedback may use
-_TIMES = 200  # times told apart at the most
+MOST_TIMES = 200
+"""Times told apart at the most."""
 
 
 @dataclass
@@ -81,6 +82,6 @@ def set_scene(problem: Problem, seen: Episodes) -> Scene:
     columns = np.flatnonzero(moves)[:_FEATURES]
     times = 1
     if problem.horizon is not None:
-        times = int(np.clip(np.quantile(seen.length, 0.95), 1, min(problem.horizon, _TIMES)))
+        times = int(np.clip(np.quantile(seen.length, 0.95), 1, min(problem.horizon, MOST_TIMES)))
     learns_start = problem.initial is not None and can_whiten(problem.initial)
     return Scene(mean[columns], scale[columns], columns, times, learns_start)

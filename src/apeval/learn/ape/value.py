@@ -15,7 +15,7 @@ import numpy as np
 
 from apeval.learn.ape.mixture_fit import Fit
 from apeval.learn.ape.rows import Rows
-from apeval.learn.ape.scene import Scene
+from apeval.learn.ape.scene import MOST_TIMES, Scene
 from apeval.problem.types import FloatArray, IntArray
 
 _RIDGE = 1.0
@@ -45,15 +45,24 @@ class LogValue:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LogValue:
-        """From a result's `value_function`."""
-        scene = Scene(
-            np.asarray(data["mean"], np.float64),
-            np.asarray(data["scale"], np.float64),
-            np.asarray(data["columns"], np.int64),
-            int(data["times"]),
-            False,
+        """From a result's `value_function`.
+
+        Raises:
+            ValueError: It is not what `as_json` gives.
+        """
+        mean, scale, columns, theta = (
+            _list(data.get(name), name) for name in ("mean", "scale", "columns", "theta")
         )
-        return LogValue(np.asarray(data["theta"], np.float64), scene)
+        times, f = data.get("times"), len(columns)
+        if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= MOST_TIMES:
+            raise ValueError(f"times is not a whole number from 1 to {MOST_TIMES}")
+        whole = columns.astype(np.int64)
+        if not np.array_equal(whole, columns) or len(set(whole.tolist())) != f or any(whole < 0):
+            raise ValueError("columns are not numbers of components")
+        size = _design(np.zeros((1, f)), np.zeros(1, np.int64), times).shape[1] if f < 99 else -1
+        if (len(mean), len(scale), len(theta)) != (f, f, size) or not np.all(scale > 0.0):
+            raise ValueError("mean, scale and theta do not fit the columns")
+        return LogValue(theta, Scene(mean, scale, whole, times, False))
 
     def as_json(self) -> dict[str, Any]:
         """What a reader needs to evaluate it."""
@@ -64,6 +73,18 @@ class LogValue:
             "times": self.scene.times,
             "theta": self.theta.tolist(),
         }
+
+
+def _list(values: Any, name: str) -> FloatArray:
+    """A list of finite numbers."""
+    if not isinstance(values, list | tuple) or not all(
+        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < np.inf for v in values
+    ):
+        raise ValueError(f"{name} is not a list of numbers")
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} holds a number that is too large") from None
 
 
 def fit_value(failures: Rows, fit: Fit, scene: Scene) -> LogValue:

@@ -22,7 +22,8 @@ _MOST_SERIES = 6
 def replay_of(it: Material, record: Mapping[str, Any]) -> dict[str, Any] | str:
     """The scene of a recorded failure, thinned to what a screen shows; or why there is none."""
     try:
-        scene = _scene(it, record)
+        with np.errstate(all="ignore"):  # a stored disturbance may be of any size
+            scene = _scene(it, record)
     except ApevalError as error:
         return f"this failure could not be replayed: {error}"
     if scene is None:

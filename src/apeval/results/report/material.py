@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.problem.problem import Problem
-from apeval.results.files import read_object
-from apeval.results.store import EXTENSION
+from apeval.results.extension import read_extension
 from apeval.simulate.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -68,6 +67,7 @@ def gather(run: Run, address: str | None = None) -> Material:
     sample = get(lambda: run.sample)
     episodes = get(lambda: run.episodes)
     learning = get(lambda: run.learning)
+    extended = get(lambda: read_extension(run.path))
     if sample is None or (episodes is not None and episodes.n != sample.n):
         episodes = None
     return Material(
@@ -79,7 +79,7 @@ def gather(run: Run, address: str | None = None) -> Material:
         problem=problem,
         provenance=run.provenance,
         curve=run.curve,
-        extended=get(lambda: _extension(run.path / EXTENSION)),
+        extended=None if extended is None else extended.as_json(),
         seal=run.seal,
         missing=tuple(missing),
     )
@@ -94,12 +94,3 @@ def distinct(runs: list[Material], paths: Sequence[Path]) -> list[Material]:
         else replace(it, name=f"{path.resolve().parent.name}/{it.name}")
         for it, path in zip(runs, paths, strict=True)
     ]
-
-
-def _extension(path: Path) -> Mapping[str, Any] | None:
-    if not path.exists():
-        return None
-    data = read_object(path)
-    if not data.keys() >= {"parts", "estimate", "interval", "episodes", "warnings"}:
-        raise ApevalError(f"{path.name} is damaged: the common answer is not in it")
-    return data

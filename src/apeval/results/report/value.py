@@ -35,9 +35,9 @@ def slices(it: Material) -> Slices | None:
     stored = it.result.get("value_function")
     if not stored or not stored["columns"]:
         return None
-    log_v = LogValue.from_json(stored)
     columns = [int(c) for c in stored["columns"]]
-    cuts = [_cut(it, columns, stored, t) for t in range(log_v.scene.times)]
+    log_v = LogValue.from_json({**stored, "columns": list(range(len(columns)))})
+    cuts = [_cut(it, columns, log_v, t) for t in range(log_v.scene.times)]
     cuts = [c for c in cuts if (c.high > c.low).sum() >= min(2, len(columns))]
     if not cuts:
         return None
@@ -60,10 +60,10 @@ class _Cut:
     high: FloatArray
 
 
-def _cut(it: Material, columns: list[int], stored: Any, t: int) -> _Cut:
+def _cut(it: Material, columns: list[int], log_v: LogValue, t: int) -> _Cut:
     """The mean state of failing episodes at the decision, weighted as nature would have them, and
     the range of all; a component that does not vary there has an empty range."""
-    mean, scale = np.asarray(stored["mean"]), np.asarray(stored["scale"])
+    mean, scale = log_v.scene.mean, log_v.scene.scale
     if it.episodes is None or it.sample is None:
         return _Cut(t, mean, mean - 2.0 * scale, mean + 2.0 * scale)
     here = it.episodes.t == t
@@ -86,19 +86,18 @@ def _most_important(log_v: LogValue, columns: list[int], cuts: list[_Cut]) -> li
         for j in range(len(columns)):
             ends = np.stack([cut.centre, cut.centre])
             ends[:, j] = cut.low[j], cut.high[j]
-            change[j] += abs(float(np.diff(_at(log_v, columns, ends, cut.t))[0]))
+            change[j] += abs(float(np.diff(_at(log_v, ends, cut.t))[0]))
     varies = np.all([cut.high > cut.low for cut in cuts], axis=0)
     if varies.sum() >= 2:
         change = np.where(varies, change, -1.0)
     return sorted(np.argsort(-change, kind="stable")[:2].tolist())
 
 
-def _at(log_v: LogValue, columns: list[int], x: FloatArray, t: int) -> FloatArray:
+def _at(log_v: LogValue, x: FloatArray, t: int) -> FloatArray:
     """log10 v at states given by their learned components."""
-    s = np.zeros((len(x), max(columns) + 1))
-    s[:, columns] = x
-    found = log_v(s, np.full(len(x), t, np.int64)) / np.log(10.0)
-    return np.asarray(np.maximum(found, _LOWEST))
+    with np.errstate(all="ignore"):
+        found = log_v(x, np.full(len(x), t, np.int64)) / np.log(10.0)
+    return np.asarray(np.maximum(np.nan_to_num(found, nan=_LOWEST), _LOWEST))
 
 
 def _label(column: int) -> str:
@@ -109,7 +108,7 @@ def _lines(log_v: LogValue, columns: list[int], cuts: list[_Cut]) -> tuple[str, 
     lines = []
     for slot, cut in enumerate(cuts):
         x = np.linspace(cut.low[0], cut.high[0], 2 * _CELLS)
-        v = 10.0 ** _at(log_v, columns, x[:, None], cut.t)
+        v = 10.0 ** _at(log_v, x[:, None], cut.t)
         lines.append(series(f"decision {cut.t + 1}", x, v, slot=slot))
     chart = xy(
         "Learned failure probability against the state.",
@@ -131,7 +130,7 @@ def _maps(
         y = np.linspace(cut.low[j], cut.high[j], _CELLS)
         state = np.tile(cut.centre, (_CELLS * _CELLS, 1))
         state[:, i], state[:, j] = np.tile(x, _CELLS), np.repeat(y, _CELLS)
-        grid = _at(log_v, columns, state, cut.t).reshape(_CELLS, _CELLS)
+        grid = _at(log_v, state, cut.t).reshape(_CELLS, _CELLS)
         chart = {
             "kind": "heat",
             "alt": f"Learned failure probability at decision {cut.t + 1} over two components of "
