@@ -162,7 +162,7 @@ def test_a_full_disk_stops_with_a_checkpoint(
         real(descriptor)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(StorageError, match=r"No space left on device.*apeval resume") as stop:
+    with pytest.raises(StorageError, match=r"No space left on device.*apeval.resume") as stop:
         apeval.evaluate(problem, "ape", **asked("ape"), recorder=apeval.Recorder(folder))
     assert str(folder) in str(stop.value)
     monkeypatch.undo()
@@ -183,7 +183,7 @@ def test_changed_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     data = json.loads(inputs.read_text())
     data["versions"]["numpy"] = "1.0"
     inputs.write_text(json.dumps({**data, "source_sha256": "0" * 64}))
-    with pytest.raises(ApevalError, match=r"apeval's own code .*numpy 1.0 \(now .*--allow-changes"):
+    with pytest.raises(ApevalError, match=r"own code .*numpy 1.0 \(now .*`allow_changes=True`"):
         apeval.resume(tmp_path / "run")
     whole = apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900)
     assert told(apeval.resume(tmp_path / "run", allow_changes=True)) == told(whole)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.remedies import Call
 from apeval.results.columns import LARGEST
 from apeval.results.faults import FAULTS
 from apeval.results.files import read_object, regular, whole, write_json
@@ -79,7 +80,7 @@ def read_manifest(folder: Path) -> Manifest:
     data, path = _read(folder), folder / MANIFEST
     if data.get("complete") is not True:
         raise ApevalError(
-            f"the run in {folder} was not finished: apeval resume {folder} goes on with it"
+            f"the run in {folder} was not finished: {Call('resume', str(folder))} goes on with it"
         )
     hashes = data.get("sha256")
     if not isinstance(hashes, dict) or not set(HASHED) <= set(hashes) <= {*HASHED, *OPTIONAL}:
@@ -94,15 +95,15 @@ def _read(folder: Path) -> dict[str, Any]:
         raise ApevalError(f"cannot read {folder}: {error.strerror or error}") from None
     if is_file:
         raise ApevalError(
-            f"{folder} is a file, not a run folder: give a folder that `apeval run … --out` wrote"
+            f"{folder} is a file, not a run folder: give a folder that a run was stored in"
         )
     if not folder.is_dir():
-        raise ApevalError(f"there is no run folder {folder}: apeval run … --out {folder} makes one")
+        raise ApevalError(f"there is no run folder {folder}: give one that a run was stored in")
     path = folder / MANIFEST
     if not path.exists() and not path.is_symlink():
         raise ApevalError(
             f"{folder} is not a run folder (it has no {MANIFEST}): "
-            "give a folder that `apeval run … --out` wrote"
+            "give a folder that a run was stored in"
         )
     data = read_object(path)
     if data.get("format") != FORMAT:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError, StorageError
+from apeval.remedies import Call, Option
 from apeval.results import journal
 from apeval.results.extension import EXTENSION
 from apeval.results.faults import FAULTS, read_faults, write_faults
@@ -124,7 +125,7 @@ class Recorder:
         except OSError as error:
             raise ApevalError(
                 f"cannot write to the folder {self.folder}: {error.strerror or error}. "
-                "Choose another --out"
+                "Choose another"
             ) from None
         self._about = write_inputs(
             self.folder, inputs, self.command, self.files, self.extends, now()
@@ -181,8 +182,8 @@ class Recorder:
             yield
         except StorageError as error:
             raise StorageError(
-                f"{error}. What was simulated before is kept: make room, then apeval resume "
-                f"{self.folder}"
+                f"{error}. What was simulated before is kept: make room, then "
+                f"{Call('resume', str(self.folder))}"
             ) from None
 
 
@@ -198,6 +199,6 @@ def refuse_unfinished(folder: Path, inputs: Mapping[str, Any]) -> None:
         return
     what = "this very run" if same else "another run"
     raise ApevalError(
-        f"{folder} holds {what}, interrupted: apeval resume {folder} goes on with it, --fresh "
-        "starts over, or choose another --out"
+        f"{folder} holds {what}, interrupted: {Call('resume', str(folder))} goes on with it, "
+        f"{Option('careful', False)} starts over, or choose another folder"
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
+from apeval.remedies import Option
 from apeval.results.folder import load
 from apeval.results.inputs import changes, read_inputs
 from apeval.results.manifest import read_state
@@ -69,8 +70,8 @@ def resume(
     if changed and not allow_changes:
         raise ApevalError(
             f"the run in {folder} began with other code: {', '.join(changed)}. Episodes of two "
-            "kinds must not be mixed: restore it, start over with --fresh, or, where it makes no "
-            "difference to the simulation, add --allow-changes"
+            f"kinds must not be mixed: restore it, start over with {Option('careful', False)}, or, "
+            f"where it makes no difference to the simulation, add {Option('allow_changes', True)}"
         )
     recorder = Recorder.resuming(folder)
     if recorder.note and tell is not None:

@@ -13,10 +13,11 @@ from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
-from apeval.estimate.warnings import Note, sample_warnings
+from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
+from apeval.remedies import Note
 from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.frozen import Frozen, reduce, run_frozen_stage
 from apeval.run.interrupt import interrupts
@@ -187,10 +188,13 @@ def _answer(
     spent = spending(simulation, frozen, asked.target)
     target = None if asked.target is None else answer_target(asked.target, frozen, spent)
     findings = diagnose(sample, numbers, explored)
-    notes = [Note(text, serious=False) for text in learner.warnings()] + _target_note(target)
+    basis, budget = learner.basis(), simulation.budget
+    notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
+    value = None if notes else learner.value()  # said already
+    notes += learner.warnings() + _target_note(target, budget)
     notes += _interrupted_note(frozen, simulation)
-    notes += sample_warnings(sample, numbers, learner.value(), simulation.budget, findings, kinds)
-    notes.sort(key=lambda note: not note.serious)
+    notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
+    notes = joined(notes, budget, target.error if target is not None and target.met else None)
     return {
         "estimate": numbers.value,
         "value": learner.value(),
@@ -256,13 +260,13 @@ def _interrupted_note(frozen: Frozen, simulation: Simulation) -> list[Note]:
     ]
 
 
-def _target_note(target: TargetAnswer | None) -> list[Note]:
+def _target_note(target: TargetAnswer | None, budget: Budget) -> list[Note]:
     if target is None or target.met or target.budget is None or target.reached is None:
         return []
     return [
         Note(
-            f"the budget ended at ± {target.reached:.0%}, before the wanted ± {target.error:.0%}: "
-            f"raise --{target.unit} to about {target.budget:,}",
+            f"the budget ended at ± {target.reached:.0%}, before the wanted ± {target.error:.0%}",
             serious=False,
+            more=target.budget / (budget.steps or budget.episodes or 1),
         )
     ]

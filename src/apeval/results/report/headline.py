@@ -8,6 +8,7 @@ import numpy as np
 
 from apeval.learn.method import methods
 from apeval.problem.laws import Categorical, Disturbance, Normal, TruncatedNormal
+from apeval.remedies import in_shell
 from apeval.results.report.markup import Html, tag, together
 from apeval.results.report.material import Material
 from apeval.results.report.words import (
@@ -35,6 +36,8 @@ def warnings(runs: list[Material]) -> Html:
         if not texts:
             continue
         whose = f"{it.name}: " if len(runs) > 1 else ""
+        if it.provenance.get("command"):  # whoever made the run types commands
+            texts = [in_shell(text) for text in texts]
         boxes.append(
             tag(
                 "div",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from apeval.errors import ApevalError, ProblemError, user_frame
 from apeval.problem.problem import Problem
+from apeval.remedies import Call
 from apeval.simulate.check import check_problem
 
 _EPISODES, _SECONDS = 16, 2.0
@@ -22,7 +23,7 @@ def require_sound(problem: Problem) -> None:
         found += "" if found.endswith((".", "?")) else "."
         raise ProblemError(
             f"{problem.name or 'the problem'} cannot be evaluated as it is. {found} All checks: "
-            f"apeval check {problem.name}".rstrip()
+            f"{Call('check_problem', problem.name)}"
         )
 
 
