@@ -18,7 +18,17 @@ from apeval.adapt.new import write_template
 from apeval.cli.main import app
 from apeval.errors import ApevalError
 from apeval.estimate.warnings import joined
-from apeval.remedies import COMMANDS, FLAGS, Call, Note, Option, Setting, in_shell, remedies
+from apeval.remedies import (
+    COMMANDS,
+    FLAGS,
+    Call,
+    Note,
+    Option,
+    Parameter,
+    Setting,
+    in_shell,
+    remedies,
+)
 from apeval.run.result import Result
 from apeval.run.view import line
 from apeval.simulate.simulation import Budget
@@ -95,7 +105,7 @@ def test_every_option_and_call_is_one_in_python_and_on_the_command_line() -> Non
         Option("seed"), Option("allow_changes", True), Option("careful", False),
         Option("on_fault", "unresolved"), Option("problem", 'odd "name".py:problem'),
         Call("resume", "runs/x"), Call("resume", "C:\\runs\\my x"), Call("load"),
-        Call("check_problem", "mine.py:problem"), Setting("gust"),
+        Call("check_problem", "mine.py:problem"), Setting("learner", "feedback"), Parameter("gust"),
     ],
 )  # fmt: skip
 def test_a_remedy_is_read_back_from_a_text(remedy: Any) -> None:

@@ -103,9 +103,28 @@ class Call:
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter of a problem.
+    """A setting of a method.
 
-    >>> print(Setting("top"), Setting("top").in_shell())
+    >>> print(Setting("learner", "feedback"), Setting("learner", "feedback").in_shell())
+    `settings={"learner": "feedback"}` --set learner=feedback
+    """
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"`settings={{{json.dumps(self.name)}: {json.dumps(self.value)}}}`"
+
+    def in_shell(self) -> str:
+        """As it is typed in a terminal."""
+        return f"--set {self.name}={self.value}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a problem, whose value is the reader's choice.
+
+    >>> print(Parameter("top"), Parameter("top").in_shell())
     `make(…, top=…)` --set problem.top=…
     """
 
@@ -119,7 +138,7 @@ class Setting:
         return f"--set problem.{self.name}=…"
 
 
-Remedy = Option | Call | Setting
+Remedy = Option | Call | Setting | Parameter
 
 
 @dataclass(frozen=True)
@@ -138,7 +157,8 @@ _TEXT = r'"(?:[^"\\`]|\\.)*"'
 _MARK = re.compile(
     rf"`(?:(?P<option>{'|'.join(FLAGS)})=(?P<value>{_TEXT}|True|False|[0-9.e+-]+)?"
     rf"|apeval\.(?P<call>{'|'.join(COMMANDS)})\((?:apeval\.make\()?(?P<argument>{_TEXT}|…)\)?\)"
-    r"|make\(…, (?P<setting>\w+)=…\))`"
+    r'|settings=\{"(?P<setting>\w+)": "(?P<set_to>\w+)"\}'
+    r"|make\(…, (?P<parameter>\w+)=…\))`"
 )
 
 
@@ -167,7 +187,9 @@ def unbroken(text: str) -> str:
 
 def _read(found: re.Match[str]) -> Remedy:
     if found["setting"] is not None:
-        return Setting(found["setting"])
+        return Setting(found["setting"], found["set_to"])
+    if found["parameter"] is not None:
+        return Parameter(found["parameter"])
     if found["call"] is not None:
         argument = found["argument"]
         return Call(found["call"], "" if argument == "…" else str(_literal(argument)))

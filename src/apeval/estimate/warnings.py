@@ -9,7 +9,7 @@ from apeval.estimate.binomial import clopper_pearson
 from apeval.estimate.diagnostics import ENOUGH, Findings, diagnose
 from apeval.estimate.interval import Estimate
 from apeval.estimate.sample import Sample
-from apeval.remedies import Note, Option
+from apeval.remedies import Note, Option, Setting
 from apeval.simulate.simulation import Budget
 
 ENOUGH_COUNTED = 10.0  # Monte Carlo's interval is exact at any count
@@ -263,7 +263,8 @@ def unconverged(estimate: Estimate, what: str, value: float) -> list[Note]:
         Note(
             f"{what} is {value:.2e}, and the estimate {v:.2e}, where both should be about equal: "
             "the proposal is built on values that have not converged, so failures may be missing "
-            f"from the estimate. Use {Option('method', 'ape')} or {Option('method', 'mc')}, or let "
-            "it learn for longer"
+            "from the estimate. Let it learn for longer, or hold it against "
+            f"{Option('method', 'ape')} with {Setting('learner', 'feedback')}, which knows no "
+            f"values, or against {Option('method', 'mc')}"
         )
     ]
