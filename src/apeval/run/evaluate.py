@@ -191,8 +191,8 @@ def _answer(
     basis, budget = learner.basis(), simulation.budget
     notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
     value = None if notes else learner.value()  # said already
-    notes += learner.warnings() + _target_note(target, budget)
-    notes += _interrupted_note(frozen, simulation)
+    notes += learner.warnings()
+    notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
     notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
     notes = joined(notes, budget, target.error if target is not None and target.met else None)
     return {
