@@ -121,8 +121,13 @@ def test_a_remedy_is_shown_whole_on_one_line() -> None:
 
 
 def test_what_was_never_a_remedy_stays_as_it_is() -> None:
-    for text in ("`done`", "`make`", "`top=3`", "steps=3", "`apeval.Recorder(…)`", "`steps=x y`"):
+    for text in ("`done`", "`make`", "`top=3`", "steps=3", "`apeval.Recorder(…)`", "`steps=--1`"):
         assert in_shell(text) == text
+
+
+def test_a_changed_file_breaks_nothing() -> None:
+    for value in ("9" * 5_000, "007", "1e999", "-" * 50_000 + "1", '"\\x"', '"' + "\\" * 9_999):
+        assert "steps" in in_shell(f"raise `steps={value}`")
 
 
 def test_no_message_names_what_nobody_can_type() -> None:

@@ -8,7 +8,6 @@ through `in_shell`, which reads that code back and writes it as a flag, --steps 
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shlex
@@ -154,8 +153,9 @@ class Note:
 
 
 _TEXT = r'"(?:[^"\\`]|\\.)*"'
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _MARK = re.compile(
-    rf"`(?:(?P<option>{'|'.join(FLAGS)})=(?P<value>{_TEXT}|True|False|[0-9.e+-]+)?"
+    rf"`(?:(?P<option>{'|'.join(FLAGS)})=(?P<value>{_TEXT}|True|False|{_NUMBER})?"
     rf"|apeval\.(?P<call>{'|'.join(COMMANDS)})\((?:apeval\.make\()?(?P<argument>{_TEXT}|…)\)?\)"
     r'|settings=\{"(?P<setting>\w+)": "(?P<set_to>\w+)"\}'
     r"|make\(…, (?P<parameter>\w+)=…\))`"
@@ -198,9 +198,11 @@ def _read(found: re.Match[str]) -> Remedy:
 
 
 def _literal(code: str) -> str | int | float:
-    """A JSON text or a Python number; as it stands where it is neither, in a changed file."""
+    """A text or a number; as it stands where it is neither, in a changed file."""
+    if code in ("True", "False"):
+        return code == "True"
     try:
-        value: str | int | float = json.loads(code) if code[0] == '"' else ast.literal_eval(code)
-    except (ValueError, SyntaxError):
+        value: str | int | float = json.loads(code)
+    except ValueError:
         return code
     return value
