@@ -359,8 +359,9 @@ def test_a_budget_without_room_for_whole_episodes_says_so() -> None:
         margin=lambda x: 3.0 - x[:, 0],
         horizon=1_000,
     )
-    (warning,) = apeval.evaluate(walk, steps=3_000, seed=0).warnings
+    warning, remedy = apeval.evaluate(walk, steps=3_000, seed=0).warnings
     assert "fewer than 4 episodes of full length (1,000 decisions)" in warning
+    assert remedy == "raise the budget"
 
 
 def test_tables_are_asked_for_where_there_are_none() -> None:

@@ -175,10 +175,10 @@ QUIET: dict[str, Any] = {
 
 
 def test_alarms_name_what_diverged() -> None:
-    assert Alarms().texts(**QUIET) == []
+    assert Alarms().notes(**QUIET) == []
     loud = Alarms(log_rho=700.0)
     loud.beta(-2e6, 6e4, 10, 9)
-    texts = loud.texts(
+    notes = loud.notes(
         **QUIET | {"refused": 2, "outside": 0.4, "v_0": -0.2, "diverged": "the kernel matrix",
                    "alpha": 0.3, "peak_rate": 0.8, "last_rate": 0.1}
     )  # fmt: skip
@@ -186,8 +186,8 @@ def test_alarms_name_what_diverged() -> None:
         "v(s0) = -2.00e-01", "the kernel matrix", "θ was put back", "β of Eq.", "40%", "α = 0.30",
         "got worse", "ρ = e^700",
     ):  # fmt: skip
-        assert any(word in text for text in texts), word
-    assert any("not finite" in text for text in Alarms().texts(**QUIET | {"v_0": math.nan}))
+        assert any(word in note.text for note in notes), word
+    assert any("not finite" in it.text for it in Alarms().notes(**QUIET | {"v_0": math.nan}))
 
 
 def rows(n: int, rho: float, x: float = 1.0) -> Transitions:

@@ -184,7 +184,7 @@ def test_too_many_workers_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) ->
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", few)
-    with pytest.raises(ApevalError, match="fewer --workers"):
+    with pytest.raises(ApevalError, match="fewer `workers=`"):
         apeval.evaluate(problem_of("gauss"), "mc", episodes=40, backend="processes", workers=3)
     assert all(process.poll() is not None for process in started)
 

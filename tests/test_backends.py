@@ -150,7 +150,7 @@ def test_a_problem_that_cannot_be_sent_is_one_clear_line() -> None:
             return x + a_E
 
     stuck = replace(problem_of("gauss"), step=step)
-    with pytest.raises(ApevalError, match=r"cannot be sent to a worker .*--backend serial"):
+    with pytest.raises(ApevalError, match=r'cannot be sent to a worker .*`backend="serial"`'):
         apeval.evaluate(stuck, "mc", episodes=20, backend="processes", workers=1)
 
 
@@ -160,9 +160,9 @@ def test_names_of_backends() -> None:
         find_backend("proceses")
     with pytest.raises(ApevalError, match="at least 1"):
         find_backend("processes", workers=0)
-    with pytest.raises(ApevalError, match="add --backend processes"):
+    with pytest.raises(ApevalError, match='add `backend="processes"`'):
         find_backend("serial", workers=4)
-    with pytest.raises(ApevalError, match="add --backend ray"):
+    with pytest.raises(ApevalError, match='add `backend="ray"`'):
         find_backend("processes", address="auto")
     with pytest.raises(ApevalError, match="a name"):
         find_backend(3)  # type: ignore[arg-type]

@@ -17,12 +17,13 @@ from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.target import Target, half_width
 from apeval.estimate.verdict import REFUTED, SHOWN, UNDECIDED, judge
-from apeval.estimate.warnings import raised, sample_warnings
+from apeval.estimate.warnings import joined, raised, sample_warnings
 from apeval.experiments.intervals import Spoilt, run
 from apeval.learn.mc import MonteCarlo
 from apeval.learn.method import Exploration
 from apeval.problem.draws import make_key
 from apeval.problem.types import FloatArray
+from apeval.remedies import Option
 from apeval.run.frozen import reduce
 from apeval.simulate.adversary import only
 from apeval.simulate.rollout import rollout
@@ -88,13 +89,13 @@ def test_a_narrow_proposal_shows_in_the_tail_index() -> None:
     d = diagnose(sample, numbers).numbers
     assert d.pareto_k is not None
     assert d.pareto_k > 0.6
-    texts = [note.text for note in sample_warnings(sample, numbers, None, BUDGET)]
-    assert any("--steps" in text for text in texts)
+    notes = sample_warnings(sample, numbers, None, BUDGET)
+    assert "`steps=" in joined(notes, BUDGET)[-1].text
 
 
 def test_remedies_are_what_a_user_would_type() -> None:
-    assert raised(Budget(episodes=1_000), 2.5) == "--episodes to about 2,500"
-    assert raised(Budget(steps=3_000), 1e9) == "--steps to about 300,000"
+    assert raised(Budget(episodes=1_000), 2.5) == Option("episodes", 2_500)
+    assert raised(Budget(steps=3_000), 100.0) == Option("steps", 300_000)
 
 
 def explored(far: bool) -> tuple[Explored, Sample]:

@@ -321,7 +321,7 @@ def test_targets_above_one_are_cut_and_said() -> None:
     config = ApeDiscreteConfig(v_init=1.0, warm_scale=5.0, warm_shift=3.0)
     learner = learned(DiscreteLearner(problem, config), problem, 600)
     assert max(learner.tables.v.values()) <= 1.0
-    assert any("above 1" in text for text in learner.warnings())
+    assert any("above 1" in note.text for note in learner.warnings())
 
 
 def test_disturbances_that_cannot_be_cut_are_declined() -> None:

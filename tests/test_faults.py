@@ -59,7 +59,7 @@ def test_by_default_a_fault_stops_the_run_and_is_named(what: str, says: str, how
     text = str(stop.value)
     assert "episode " in text
     assert "3 times" in text  # twice in its block, once alone
-    assert "--on-fault unresolved" in text
+    assert '`on_fault="unresolved"`' in text
     assert "\n" not in text
 
 
@@ -129,7 +129,7 @@ def test_a_fault_that_goes_away_changes_no_bit(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_needs_workers() -> None:
-    with pytest.raises(ApevalError, match="--backend processes --workers 1"):
+    with pytest.raises(ApevalError, match='`backend="processes"` and `workers=1`'):
         run(unreliable(), time_limit=1.0)
 
 
@@ -201,7 +201,7 @@ def test_the_command_line_replays_a_fault(command: Any, tmp_path: Path) -> None:
     assert code == 0
     assert out.count("the worker was killed") == 2
     code, _, err = command(*replay, "2")
-    assert (code, "--fault must be from 1 to 1" in err) == (2, True)
+    assert (code, "the fault must be from 1 to 1" in err) == (2, True)
 
 
 def test_policies_are_checked() -> None:

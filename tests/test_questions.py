@@ -366,7 +366,8 @@ def test_a_small_target_error_can_be_reached() -> None:
 def test_a_pilot_without_failures_asks_for_a_longer_one() -> None:
     plan = apeval.plan(apeval.make("never"), 0.1, pilot_steps=200)
     assert plan.steps is None
-    assert "--pilot-steps 2000" in plan.command
+    assert "apeval.plan(problem, " in plan.command
+    assert "pilot_steps=2000" in plan.command
 
 
 # -- the command line --------------------------------------------------------------------------

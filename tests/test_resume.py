@@ -196,7 +196,7 @@ def test_changed_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     data = json.loads(inputs.read_text())
     data["versions"]["numpy"] = "1.0"
     rewrite(tmp_path / "run", {**data, "source_sha256": "0" * 64})
-    with pytest.raises(ApevalError, match=r"apeval's own code .*numpy 1.0 \(now .*--allow-changes"):
+    with pytest.raises(ApevalError, match=r"own code .*numpy 1.0 \(now .*`allow_changes=True`"):
         apeval.resume(tmp_path / "run")
     whole = apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900)
     assert told(apeval.resume(tmp_path / "run", allow_changes=True)) == told(whole)

@@ -269,7 +269,7 @@ def test_a_problem_of_ones_own_runs_only_when_it_is_named(tmp_path: Path) -> Non
     code.write_text(code.read_text() + "\n")  # a new file: nothing remembers the old
     run = apeval.load(tmp_path / "run")
     assert run.episodes.n == 300
-    with pytest.raises(ApevalError, match="--problem"):
+    with pytest.raises(ApevalError, match="`problem="):
         run.problem()
     assert not code.with_suffix(".ran").exists()
     assert run.problem(f"{code}:problem").parameters == {"top": 5}

@@ -18,6 +18,7 @@ from typing import Any
 from apeval.errors import ApevalError, ProblemError, blame, unknown
 from apeval.problem.problem import Problem
 from apeval.problem.settings import convert, is_number
+from apeval.remedies import Parameter
 
 DEFAULT = "problem"
 """The factory of a file whose address names none."""
@@ -128,8 +129,8 @@ def check_parameters(
     missing = next((k for k in needed if k not in parameters), None)
     if missing is not None:
         raise ApevalError(
-            f"problem '{name}' needs a value for '{missing}': --set problem.{missing}=… "
-            f"(or make(…, {missing}=…)), or give it a default"
+            f"problem '{name}' needs a value for '{missing}': {Parameter(missing)}, or give it a "
+            "default"
         )
     return {key: _converted(factory, key, value) for key, value in parameters.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from apeval.errors import ApevalError, unknown
+from apeval.remedies import Option
 
 KINDS = {"gymnasium": "gym_problem.py", "numpy": "numpy_problem.py"}
 
@@ -24,7 +25,7 @@ def write_template(path: Path, kind: str = "gymnasium", force: bool = False) -> 
             file.write(text)
     except FileExistsError:
         raise ApevalError(
-            f"'{path}' exists: choose another name, or overwrite it with --force"
+            f"'{path}' exists: choose another name, or overwrite it with {Option('force', True)}"
         ) from None
     except OSError as error:
         raise ApevalError(f"cannot write '{path}': {error.strerror}") from error

@@ -13,6 +13,7 @@ from apeval.cli import asking, measuring, reading
 from apeval.cli.options import Quiet
 from apeval.cli.output import hush
 from apeval.errors import ApevalError, blame, unknown, user_frame
+from apeval.remedies import in_shell
 from apeval.version import __version__
 
 app = typer.Typer(
@@ -74,7 +75,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except ApevalError as error:
-        typer.echo(f"apeval: {error}", err=True)
+        typer.echo(f"apeval: {in_shell(str(error))}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from apeval.errors import harmless
+from apeval.remedies import in_shell
 
 _quiet = False
 
@@ -25,7 +26,7 @@ def is_quiet() -> bool:
 
 def say(text: str) -> None:
     """A result, on stdout."""
-    typer.echo(harmless(text))
+    typer.echo(harmless(in_shell(text)))
 
 
 def note(text: str) -> None:

@@ -11,6 +11,7 @@ from apeval.cli.output import note
 from apeval.cli.progress import live_progress
 from apeval.cli.running import How, show_result
 from apeval.errors import ApevalError
+from apeval.remedies import in_shell
 from apeval.results.folder import Run, load
 from apeval.results.inputs import read_inputs
 from apeval.results.manifest import read_state
@@ -34,7 +35,7 @@ def resume_run(
             listener=watcher,
             on_interrupt="finish",
             allow_changes=allow_changes,
-            tell=lambda text: typer.echo(f"apeval: {text}", err=True),
+            tell=lambda text: typer.echo(f"apeval: {in_shell(text)}", err=True),
             **how.given(),
         )
     show_result(result, earlier, None, folder, json)

@@ -162,8 +162,8 @@ def run(cell: Cell) -> dict[str, Any]:
     frozen = run_frozen_stage(learner.proposal(), simulation, CONFIDENCE)
     numbers, log, steps = frozen.estimate, simulation.log, int(cell["steps"])
     value = numbers.value if cell["method"] == "mc" else learner.value()
-    said = learner.warnings()
-    said += [note.text for note in sample_warnings(frozen.sample, numbers, learner.value(), budget)]
+    notes = learner.warnings()
+    notes += sample_warnings(frozen.sample, numbers, learner.value(), budget)
     adversary = frozen.sample.component == 0
     return {
         "curve": curve(log, learner, steps, cell["method"] == "mc"),
@@ -179,7 +179,7 @@ def run(cell: Cell) -> dict[str, Any]:
         "late_rate": plain(log.rate(LATE * steps)),
         "adversary_rate": float(frozen.sample.failed[adversary].mean()),
         "seconds": time.perf_counter() - started,
-        "warnings": said,
+        "warnings": [note.text for note in notes],
     }
 
 

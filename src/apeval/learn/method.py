@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from apeval.errors import unknown
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
+from apeval.remedies import Note
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
@@ -39,6 +40,16 @@ class Counted:
     share: float
 
 
+@dataclass(frozen=True)
+class Basis:
+    """What a frozen proposal π_E ∝ π_E,gt · (r + v(s')) is built on. If that v is right, its v(s0)
+    equals the estimate; where they are far apart, the proposal is not what it should be."""
+
+    what: str
+    """What `value` is, in words."""
+    value: float
+
+
 class Learner(ABC):
     """One method at work on one problem. It learns within its share of the budget, then gives
     the frozen proposal that the estimate is drawn from."""
@@ -63,6 +74,11 @@ class Learner(ABC):
         """The learned v(s0), where the method learns one."""
         return None
 
+    def basis(self) -> Basis | None:
+        """The v(s0) that the frozen proposal is built on, where it is built on values: a result
+        that is far from it is not trusted."""
+        return None
+
     def curve(self) -> list[tuple[int, float]]:
         """(steps, learned v(s0)) along the way."""
         return []
@@ -76,8 +92,9 @@ class Learner(ABC):
         learns one."""
         return None
 
-    def warnings(self) -> list[str]:
-        """What went wrong while learning, in plain words, each with a remedy."""
+    def warnings(self) -> list[Note]:
+        """What went wrong while learning, in plain words; a note that a larger budget would mend
+        says so by `more`, others name their remedy."""
         return []
 
 

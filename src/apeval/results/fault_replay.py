@@ -57,7 +57,7 @@ def replay_fault(folder: Path, number: int, address: str | None = None) -> Fault
     if not faults:
         raise ApevalError(f"the run in {folder} had no fault")
     if not 1 <= number <= len(faults):
-        raise ApevalError(f"--fault must be from 1 to {len(faults)}; got {number}")
+        raise ApevalError(f"the fault must be from 1 to {len(faults)}; got {number}")
     fault = faults[number - 1]
     if fault.record is None:
         raise ApevalError(

@@ -12,6 +12,7 @@ from apeval.adapt.address import is_address
 from apeval.environments import entries
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
+from apeval.remedies import Call
 from apeval.results.files import read_object
 from apeval.results.provenance import SCHEMA_VERSION, inputs_hash, source_hash
 from apeval.results.rebuild import build
@@ -69,17 +70,15 @@ def check_about(about: Mapping[str, Any], where: Path) -> None:
         raise ApevalError(f"{where} is damaged: its inputs are not those that were hashed")
 
 
-def how_to_resume(folder: Path) -> str:
+def how_to_resume(folder: Path) -> Call:
     """The call that goes on with the run in a folder, complete."""
     try:
         name = str(read_object(folder / INPUTS)["inputs"]["problem"])
     except (ApevalError, KeyError, TypeError):
         name = ""
     if name in entries():
-        return f"apeval resume {folder}"
-    if is_address(name):
-        return f"apeval resume {folder} --problem {name}"
-    return f"apeval.resume({str(folder)!r}, problem)"
+        return Call("resume", str(folder))
+    return Call("resume", str(folder), name if is_address(name) else "")
 
 
 def read_inputs(folder: Path) -> Asked:

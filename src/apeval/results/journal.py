@@ -189,7 +189,7 @@ def cut_after(folder: Path, batches: int) -> None:
 def refuse_link(folder: Path) -> None:
     """Nothing is written to where a link points."""
     if folder.is_symlink():
-        raise ApevalError(f"{folder} is a link: refused, choose another --out")
+        raise ApevalError(f"{folder} is a link: refused, choose another folder")
 
 
 def clear(folder: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.problem.laws import Law
 from apeval.problem.types import Array
+from apeval.remedies import Option
 from apeval.results.columns import pack, unpack
 
 _OURS = ("apeval.problem.", "apeval.adapt.")
@@ -104,7 +105,7 @@ def _find(address: Any, where: Path) -> type[Law]:
             return kind
     raise ApevalError(
         f"{where} holds laws of the class {address}, which belongs to the problem's own code: "
-        "build the problem first, run.problem('file.py:factory') or --problem"
+        f"name the problem, {Option('problem', 'file.py:factory')}"
     )
 
 

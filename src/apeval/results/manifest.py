@@ -125,15 +125,15 @@ def _read(folder: Path) -> dict[str, Any]:
         raise ApevalError(f"cannot read {folder}: {error.strerror or error}") from None
     if is_file:
         raise ApevalError(
-            f"{folder} is a file, not a run folder: give a folder that `apeval run … --out` wrote"
+            f"{folder} is a file, not a run folder: give a folder that a run was stored in"
         )
     if not folder.is_dir():
-        raise ApevalError(f"there is no run folder {folder}: apeval run … --out {folder} makes one")
+        raise ApevalError(f"there is no run folder {folder}: give one that a run was stored in")
     path = folder / MANIFEST
     if not path.exists() and not path.is_symlink():
         raise ApevalError(
             f"{folder} is not a run folder (it has no {MANIFEST}): "
-            "give a folder that `apeval run … --out` wrote"
+            "give a folder that a run was stored in"
         )
     data = read_object(path)
     if data.get("format") != FORMAT:

@@ -11,6 +11,7 @@ from apeval.adapt.address import find, full_address
 from apeval.environments import entries, make
 from apeval.errors import ApevalError, blame
 from apeval.problem.problem import Problem
+from apeval.remedies import Option
 
 
 def build_again(
@@ -25,8 +26,7 @@ def build_again(
     if address is None and name not in entries():
         raise ApevalError(
             f"the problem of {where} is code of its own, which apeval does not run on a "
-            f"folder's word: name it, --problem {name or 'file.py:factory'} "
-            "(in Python: run.problem('file.py:factory'))"
+            f"folder's word: name it, {Option('problem', name or 'file.py:factory')}"
         )
     name = name if address is None else full_address(address)
     factory = entries()[name].factory if name in entries() else find(name)

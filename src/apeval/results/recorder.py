@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError, StorageError
+from apeval.remedies import Option
 from apeval.results import journal
 from apeval.results.faults import FAULTS, read_faults
 from apeval.results.files import write_json
@@ -140,7 +141,7 @@ class Recorder:
         except OSError as error:
             raise ApevalError(
                 f"cannot write to the folder {self.folder}: {error.strerror or error}. "
-                "Choose another --out"
+                "Choose another"
             ) from None
         about = provenance(self.command, inputs, identity, self.files, now())
         self._about = {**about, "extends": list(self.extends)}
@@ -228,6 +229,6 @@ def refuse_unfinished(folder: Path, inputs: Mapping[str, Any]) -> None:
         return
     what = "this very run" if same else "another run"
     raise ApevalError(
-        f"{folder} holds {what}, interrupted: {how_to_resume(folder)} goes on with it, --fresh "
-        "starts over, or choose another --out"
+        f"{folder} holds {what}, interrupted: {how_to_resume(folder)} goes on with it, "
+        f"{Option('careful', False)} starts over, or choose another folder"
     )

@@ -63,7 +63,7 @@ class Replayed:
         """Write an animated GIF: the problem's drawing, the environment's own pictures, or the
         series of states and disturbances."""
         if path.suffix.lower() != ".gif":
-            raise ApevalError(f"an animation is a GIF: write --out {path.with_suffix('.gif')}")
+            raise ApevalError(f"an animation is a GIF: name it {path.with_suffix('.gif')}")
         scene = scene_of(self.problem, self.episodes, 0, self.key)
         pictures = None
         if not scene.drawable:
@@ -76,7 +76,7 @@ def replay_failure(run: Run, number: int, problem: Problem) -> Replayed:
     if not run.records:
         raise ApevalError(f"the run in {run.path} has no failure to replay: raise its budget")
     if not 1 <= number <= len(run.records):
-        raise ApevalError(f"--failure must be from 1 to {len(run.records)}; got {number}")
+        raise ApevalError(f"the failure must be from 1 to {len(run.records)}; got {number}")
     return replay_record(run, run.records[number - 1], problem)
 
 
@@ -84,7 +84,7 @@ def replay_mode(run: Run, number: int, problem: Problem) -> Replayed:
     """The most likely failure of mode 1, 2, …"""
     modes = run.result.modes
     if not 1 <= number <= len(modes):
-        raise ApevalError(f"--mode must be from 1 to {len(modes)}; got {number}")
+        raise ApevalError(f"the mode must be from 1 to {len(modes)}; got {number}")
     return replay_record(run, modes[number - 1].most_likely, problem)
 
 
@@ -152,7 +152,7 @@ def table(problem: Problem, it: Episodes) -> str:
     if np.isfinite(it.margin[0]):
         head += f", margin {it.margin[0]:.3g}"
     start = [f"a_0: {', '.join(_number(v) for v in it.a_0[0])}"] if it.a_0.shape[1] else []
-    rest = [f"(without {left_out} of the state's components: --json has all)"] if left_out else []
+    rest = [f"({left_out} of the state's components are not shown)"] if left_out else []
     return "\n".join([head, *start, *lines, *rest])
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
+from apeval.remedies import Option
 from apeval.results.folder import load
 from apeval.results.inputs import INPUTS, changes, read_inputs
 from apeval.results.manifest import check, read_state
@@ -85,8 +86,9 @@ def resume(
     if changed and not allow_changes:
         raise ApevalError(
             f"the run in {folder} began with another problem or other code: {in_short(changed)}. "
-            "Episodes of two kinds must not be mixed: restore it, start over with --fresh, or, "
-            "where it makes no difference to the simulation, add --allow-changes"
+            "Episodes of two kinds must not be mixed: restore it, start over with "
+            f"{Option('careful', False)}, or, where it makes no difference to the simulation, add "
+            f"{Option('allow_changes', True)}"
         )
     recorder = Recorder.resuming(folder)
     if recorder.note and tell is not None:

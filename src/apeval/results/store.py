@@ -34,7 +34,7 @@ def prepare(folder: Path) -> Path:
         probe.unlink()
     except OSError as error:
         raise ApevalError(
-            f"cannot write to the folder {folder}: {error.strerror or error}. Choose another --out"
+            f"cannot write to the folder {folder}: {error.strerror or error}. Choose another"
         ) from None
     return folder
 
@@ -59,5 +59,5 @@ def refuse_another(folder: Path, problem: Problem) -> None:
     if other != problem.name or parameters != plain(dict(problem.parameters)):
         what = f"{other} with other settings" if other == problem.name else other
         raise ApevalError(
-            f"{folder} holds a run of {what}: choose another --out, or delete the folder first"
+            f"{folder} holds a run of {what}: choose another folder, or delete this one first"
         )

@@ -30,7 +30,7 @@ class TensorBoard:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError as error:
             raise ApevalError(
-                "--tensorboard needs TensorBoard: pip install 'apeval[tensorboard]'"
+                "the log needs TensorBoard: pip install 'apeval[tensorboard]'"
             ) from error
         try:
             self._writer: Any = EventFileWriter(str(folder))

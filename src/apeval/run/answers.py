@@ -22,7 +22,7 @@ class TargetAnswer:
     looks: int
     """How often the frozen stage was looked at."""
     budget: int | None
-    """When not met: the budget that would do."""
+    """When not met: the budget that would reach it; the result's one remedy is at least that."""
     unit: str
     """Of `budget`: steps or episodes."""
 

@@ -14,10 +14,11 @@ from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
-from apeval.estimate.warnings import Note, sample_warnings
+from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
+from apeval.remedies import Call, Note, Option
 from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.frozen import Frozen, reduce, run_frozen_stage
 from apeval.run.interrupt import interrupts
@@ -229,11 +230,13 @@ def _answer(
     spent = spending(simulation, frozen, asked.target)
     target = None if asked.target is None else answer_target(asked.target, frozen, spent)
     findings = diagnose(sample, numbers, explored)
-    notes = differs + [Note(text, serious=False) for text in learner.warnings()]
-    notes += _target_note(target)
-    notes += _interrupted_note(frozen, simulation)
-    notes += sample_warnings(sample, numbers, learner.value(), simulation.budget, findings, kinds)
-    notes.sort(key=lambda note: not note.serious)
+    basis, budget = learner.basis(), simulation.budget
+    notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
+    value = None if notes else learner.value()  # said already
+    notes = differs + notes + learner.warnings()
+    notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
+    notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
+    notes = joined(notes, budget, target.error if target is not None and target.met else None)
     return {
         "estimate": numbers.value,
         "value": learner.value(),
@@ -291,7 +294,8 @@ def _worth(numbers: Estimate) -> float | None:
 def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
     """Whether episodes of the run come out the same once more; where nobody looks, it is said."""
     if not asked.check:
-        text = "the problem was not checked (check=False): nobody has looked whether it repeats"
+        unchecked = Option("check", False)
+        text = f"the problem was not checked ({unchecked}): nobody has looked whether it repeats"
         return [Note(f"{text} itself", serious=False)]
     if _is_ours(asked.problem):
         return []
@@ -303,7 +307,7 @@ def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
             f"the simulation does not repeat itself: simulated once more, {differs}. Something is "
             "kept between episodes (in the policy, the simulator, a view or the margin), or comes "
             "from the clock, from other episodes or from random numbers other than `draws`; the "
-            "number cannot be trusted. apeval.check_problem says more"
+            f"number cannot be trusted. {Call('check_problem')} says more"
         )
     ]
 
@@ -320,13 +324,13 @@ def _interrupted_note(frozen: Frozen, simulation: Simulation) -> list[Note]:
     ]
 
 
-def _target_note(target: TargetAnswer | None) -> list[Note]:
+def _target_note(target: TargetAnswer | None, budget: Budget) -> list[Note]:
     if target is None or target.met or target.budget is None or target.reached is None:
         return []
     return [
         Note(
-            f"the budget ended at ± {target.reached:.0%}, before the wanted ± {target.error:.0%}: "
-            f"raise --{target.unit} to about {target.budget:,}",
+            f"the budget ended at ± {target.reached:.0%}, before the wanted ± {target.error:.0%}",
             serious=False,
+            more=target.budget / (budget.steps or budget.episodes or 1),
         )
     ]

@@ -15,6 +15,7 @@ from apeval.estimate.interval import estimate
 from apeval.estimate.pool import pool
 from apeval.estimate.target import of_a_look
 from apeval.estimate.warnings import ENOUGH_COUNTED
+from apeval.remedies import Call, Option
 from apeval.run.past import Past, same_problem
 from apeval.run.view import in_words, line, range_in_words
 
@@ -155,7 +156,8 @@ def _check(runs: list[Past]) -> None:
         if seed in seen:
             raise ApevalError(
                 f"{seen[seed].path} and {run.path} have the same seed {seed}: their episodes are "
-                "not independent, and would be counted twice. Run one of them with another --seed"
+                "not independent, and would be counted twice. Run one of them with "
+                f"another {Option('seed')}"
             )
         seen[seed] = run
 
@@ -196,8 +198,8 @@ def _disagreement(runs: list[Past]) -> list[str]:
         return []
     return [
         "the runs lie farther apart than their errors allow: one of them may have missed a failure "
-        "mode, or had a sample without its heavy failures. Look at their modes (apeval show), and "
-        "run once more with a larger budget"
+        "mode, or had a sample without its heavy failures. Look at their modes "
+        f"({Call('load')}), and run once more with a larger budget"
     ]
 
 

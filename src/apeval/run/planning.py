@@ -16,6 +16,7 @@ from apeval.estimate.needed import needed
 from apeval.estimate.sample import Sample
 from apeval.estimate.target import Target
 from apeval.problem.problem import Problem
+from apeval.remedies import Option, remedies
 from apeval.run.evaluate import LONGEST, evaluate, to_learn
 from apeval.run.past import InMemory
 from apeval.run.progress import ESTIMATING, Listener, Progress
@@ -167,7 +168,7 @@ def plan(
         listener=pilot.listen,
         recorder=pilot,
     )
-    said = [] if result.trusted else list(result.warnings)
+    said = [] if result.trusted else [text for text in result.warnings if not _asks(text)]
     final = None if pilot.outcome is None else _final(pilot.outcome)
     seen = 0.0 if final is None else _failures(final)
     if pilot.outcome is None or final is None or seen < _FEWEST:
@@ -184,10 +185,11 @@ def plan(
     episodes = _monte_carlo(result.estimate, target_error, confidence)
     nominal_length = _nominal_length(pilot.outcome.sample)
     enough = _two_digits(budget[2])
-    limit = f" --steps {enough}" if enough > LONGEST else ""
-    how = f"--target-error {target_error:g}{limit}"
+    how = [Option("target_error", target_error)]
+    if enough > LONGEST:
+        how.append(Option("steps", enough))
     if steps > usual:  # a run with a target would learn less than the pilot did
-        how = f"--steps {max(enough, steps)}"
+        how = [Option("steps", max(enough, steps))]
     if steps < usual:
         said.append(
             f"the pilot is shorter than the {usual:,} decisions that a run with a target error "
@@ -209,13 +211,23 @@ def plan(
         monte_carlo_episodes=episodes,
         monte_carlo_steps=episodes * nominal_length,
         monte_carlo_seconds=episodes * nominal_length / rate,
-        command=f"{command or _call(result)} {how}",
+        command=_next("evaluate", result, command, how),
         warnings=tuple(said),
     )
 
 
-def _call(result: Result) -> str:
-    return f"apeval run {result.problem or 'PROBLEM'}"
+def _next(name: str, result: Result, command: str | None, options: list[Option]) -> str:
+    """What to type: after the words of a command line, or a call of apeval's function `name`."""
+    if command is not None:
+        return " ".join([command, *(option.in_shell() for option in options)])
+    given = [Option("method", result.method), Option("seed", result.seed), *options]
+    given.append(Option("confidence", result.confidence))
+    return f"apeval.{name}(problem, {', '.join(it.in_python() for it in given)})"
+
+
+def _asks(text: str) -> bool:
+    """Whether a warning of the pilot names the pilot's budget, which is not the plan's."""
+    return any(isinstance(it, Option) and it.name in ("steps", "episodes") for it in remedies(text))
 
 
 def _final(outcome: Outcome) -> Sample:
@@ -281,7 +293,8 @@ def _unknown(
         f"the pilot's last stage is worth too few failures for a plan (at least {_FEWEST:.0f} are "
         "needed): take a longer pilot"
     )
-    call = (command or _call(result)).replace("apeval run", "apeval plan")
+    call = None if command is None else command.replace(" run ", " plan ", 1)
+    how = [Option("target_error", error), Option("pilot_steps", longer)]
     return Plan(
         problem=result.problem,
         method=result.method,
@@ -298,6 +311,6 @@ def _unknown(
         monte_carlo_episodes=None,
         monte_carlo_steps=None,
         monte_carlo_seconds=None,
-        command=f"{call} --target-error {error:g} --pilot-steps {longer}",
+        command=_next("plan", result, call, how),
         warnings=(text, *said),
     )

@@ -12,6 +12,7 @@ from apeval.errors import ApevalError
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
 from apeval.estimate.interval import estimate
+from apeval.remedies import Option
 from apeval.run.past import Past, level
 from apeval.run.view import line
 
@@ -145,7 +146,7 @@ def _doubts(a: Past, b: Past) -> list[str]:
     if a.result.seed == b.result.seed:
         said.append(
             f"both runs have the seed {a.result.seed}, hence partly the same random numbers; the "
-            "intervals take the runs as independent. Run one of them with another --seed"
+            f"intervals take the runs as independent. Run one of them with another {Option('seed')}"
         )
     return said
 

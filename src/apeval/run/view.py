@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from apeval.remedies import remedies, unbroken
+
 if TYPE_CHECKING:
     from apeval.run.result import Result
 
@@ -24,14 +26,16 @@ def describe(result: Result) -> str:
 
 
 def line(name: str, text: str) -> str:
-    """A named line of a report, with its continuation indented."""
-    return textwrap.fill(
-        text,
+    """A named line of a report, with its continuation indented; no remedy is broken."""
+    filled = textwrap.fill(
+        unbroken(text),
         _WIDTH,
         initial_indent=f"  {name:<{_INDENT - 2}}",
         subsequent_indent=" " * _INDENT,
         break_on_hyphens=False,
+        break_long_words=not remedies(text),
     )
+    return filled.replace("\u00a0", " ")
 
 
 def _headline(result: Result) -> Iterable[str]:
@@ -59,10 +63,7 @@ def _answers(result: Result) -> Iterable[str]:
     if target is not None:
         reached = "no failure" if target.reached is None else f"± {target.reached:.1%}"
         text = f"± {target.error:.1%} " + ("reached" if target.met else "not reached")
-        text += f" ({reached})"
-        if target.budget is not None:
-            text += f"; about {target.budget:,} {target.unit} would do"
-        yield line("target error", text)
+        yield line("target error", f"{text} ({reached})")
     if below is not None:
         text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence: "
         if below.verdict == "refuted":
@@ -71,7 +72,7 @@ def _answers(result: Result) -> Iterable[str]:
             text += f"at most {below.upper:.2e}"
         if below.verdict == "undecided":
             text += (
-                f"; about {below.budget:,} {below.unit} would decide, if the estimate holds"
+                f"; about {below.budget:,} {below.unit} would decide that, if the estimate holds"
                 if below.budget is not None
                 else "; the estimate lies too near the bound to be decided"
             )

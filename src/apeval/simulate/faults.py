@@ -9,6 +9,7 @@ from typing import Any
 from apeval.errors import ApevalError, ProblemError, SimulationError, blame, unknown
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.backends import Crew
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.isolate import Apart, Cell, Here
@@ -185,8 +186,8 @@ def _said(it: Guilty) -> str:
 def _stopped(it: Guilty, attempts: int) -> SimulationError:
     error = SimulationError(
         f"{it.trouble.text} (episode {it.task.first}, decision {len(it.witness.seen)}; {attempts} "
-        "times with the same random numbers): mend it, or add --on-fault unresolved, which counts "
-        "such episodes and widens the interval"
+        "times with the same random numbers): mend it, or add "
+        f"{Option('on_fault', UNRESOLVED)}, which counts such episodes and widens the interval"
     )
     if it.trouble.trace:
         error.__cause__ = RuntimeError(it.trouble.trace)

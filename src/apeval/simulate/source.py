@@ -13,6 +13,7 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.audit import Audit
 from apeval.simulate.backends import Backend, Crew
 from apeval.simulate.backends.serial import Serial
@@ -155,7 +156,7 @@ class Source:
             raise ApevalError(
                 f"the recorded episodes do not belong to this run ({differs} when it is simulated "
                 "again): its problem, its seed, a library or the machine has changed, or the "
-                "simulator does not repeat itself. Start over with --fresh"
+                f"simulator does not repeat itself. Start over with {Option('careful', False)}"
             )
 
     def lost(self, error: Exception, episode: int, decision: int) -> None:
@@ -205,6 +206,7 @@ def _checked(task: Task, recorded: Episodes, kinds: int) -> Episodes:
     if not known.all() or not np.array_equal(recorded.component, task.proposal.assign(positions)):
         raise ApevalError(
             f"the recorded episodes {task.first} … {task.first + task.n - 1} do not belong to this "
-            "run: its code, a library or the machine has changed. Start over with --fresh"
+            "run: its code, a library or the machine has changed. Start over with "
+            f"{Option('careful', False)}"
         )
     return recorded

@@ -33,7 +33,7 @@ class Counting:
     unmoved: int = 0
     """Fits in a row that hardly met their level more often than π_E,gt would."""
     stuck: bool = False
-    """Whether nature hardly moves the margin."""
+    """Whether fit after fit comes hardly nearer to failures than π_E,gt does."""
     told: bool = False
     """Whether the last fit was judged by failures that can tell."""
     preferred: int = 0

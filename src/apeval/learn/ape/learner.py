@@ -27,6 +27,7 @@ from apeval.learn.ape.value import fit_value
 from apeval.learn.method import Counted, Exploration, Learner
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray
+from apeval.remedies import Note
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
@@ -385,7 +386,7 @@ class ApeLearner(Learner):
         value = fit_value(failures, self._fit, self.scene).anchored(self._starts, estimate)
         return value.as_json() if np.isfinite(value.theta).all() else None
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Note]:
         if self.frequent:
             return []
         if self.cramped:

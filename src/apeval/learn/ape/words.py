@@ -1,50 +1,56 @@
-"""What went wrong while learning, in plain words, each with a remedy."""
+"""What went wrong while learning, in plain words. All of it is mended by a larger budget."""
 
 from __future__ import annotations
+
+from apeval.remedies import Note
 
 FEWEST_WHOLE = 4
 """Episodes of full length that a budget must hold to learn from."""
 
 
-def cramped(longest: int, in_steps: bool) -> str:
+def cramped(longest: int, in_steps: bool) -> Note:
     """The budget may hold many short episodes, but too few of full length to be sure of any."""
     whole = f" of full length ({longest:,} decisions)" if in_steps else ""
-    remedy = "raise the budget, or give it in episodes" if in_steps else "raise the budget"
-    return (
+    return _note(
         f"the budget holds fewer than {FEWEST_WHOLE} episodes{whole}, so nothing was learned and "
-        f"every episode was drawn from the nominal: {remedy}"
+        "every episode was drawn from the nominal"
+        + (". It may also be given in episodes" if in_steps else "")
     )
 
 
-def too_few(margin: bool) -> str:
+def too_few(margin: bool) -> Note:
     """Nothing to fit to."""
-    remedy = "raise the budget" if margin else "raise the budget, or give the problem a margin"
-    return (
+    return _note(
         "exploration found too few failures to learn from, so most episodes were drawn near the "
-        f"nominal: {remedy}"
+        "nominal" + ("" if margin else ". A margin of the problem would lead to failures")
     )
 
 
-def not_reached(level: float) -> str:
+def not_reached(level: float) -> Note:
     """The margin came down, but not to failures."""
-    return (
-        f"learning ended before failures were reached (the margin came down to {level:.3g}): raise "
-        "the budget"
+    return _note(
+        f"learning ended before failures were reached (the margin came down to {level:.3g})"
     )
 
 
-def unmoved() -> str:
-    """The margin does not answer to nature."""
-    return (
-        "the disturbances hardly move the margin: no fit brought it down, and the rest of the "
-        "episodes was drawn from the nominal, as Monte Carlo does. Where failures should "
-        "depend on the disturbances, look at the problem with apeval check; else raise the budget"
+def unmoved() -> Note:
+    """Fits met the levels that they were for hardly more often than the nominal. Why, nobody can
+    tell from that: nature may have no say in failures, or one that so few episodes do not show, as
+    with noise in every decision of a long episode."""
+    return _note(
+        "what was learned brought episodes hardly nearer to failure than the nominal does, so the "
+        "rest was drawn from the nominal, as Monte Carlo does"
     )
 
 
-def not_converged(alpha: float, ess: float) -> str:
+def not_converged(alpha: float, ess: float) -> Note:
     """The last fit rests on tempered weights."""
-    return (
+    return _note(
         f"learning had not converged (tempered weights, α = {alpha:.2f}, {ess:.0f} effective "
-        "failures): raise the budget to about twice as much"
+        "failures)",
+        more=2.0,
     )
+
+
+def _note(text: str, more: float = 1.0) -> Note:
+    return Note(text, serious=False, more=more)

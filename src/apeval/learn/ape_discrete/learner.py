@@ -23,6 +23,7 @@ from apeval.learn.slots.state import agent_keys, state_keys
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array
+from apeval.remedies import Note
 from apeval.simulate.adversary import Mixture, Situation
 
 
@@ -106,17 +107,18 @@ class DiscreteLearner(TdLearner[Choice]):
         learned = SlotAdversary(self.rows, self.cutter, c.state_slots, c.time_in_state)
         return learned_mixture(learned, c.nominal_share)
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Note]:
         found = []
         if sum(self.failures_by_kind) == 0 and self.steps:
-            found.append(
+            text = (
                 f"learning saw no failure in {self.steps:,} decisions, so the adversary learned "
-                "nothing: raise the budget, or start wider (warm_scale, warm_shift)"
+                "nothing. It may also start wider (warm_scale, warm_shift)"
             )
+            found.append(Note(text, serious=False, more=1.0))
         if self.tables.above:
-            found.append(
+            text = (
                 f"{self.tables.above:,} of {self.steps:,} TD targets ρ·(r + v) were above 1 and "
-                "were cut to 1, so the learned v is biased: raise delta. The estimate does not "
-                "depend on it"
+                "were cut to 1, so the learned v is biased: raise delta"
             )
+            found.append(Note(text, serious=False))
         return found

@@ -30,10 +30,11 @@ from apeval.learn.ape_scalable.updates import (
     reverse_kl,
 )
 from apeval.learn.ape_scalable.value import Value
-from apeval.learn.method import Learner
+from apeval.learn.method import Basis, Learner
 from apeval.learn.whitened import log_phi, to_z
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
+from apeval.remedies import Note
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
@@ -314,6 +315,11 @@ class ScalableLearner(Learner):
         v = self._v_0()
         return None if v is None or not np.isfinite(v) else min(max(v, 0.0), 1.0)
 
+    def basis(self) -> Basis | None:
+        value = self.value()
+        steers = self.config.policy_update != "likelihood"  # p_E of Eq. NF_point_target has v in it
+        return Basis("the learned v(s0)", value) if steers and value is not None else None
+
     def _v_0(self) -> float | None:
         if self._s0 is None:
             return None
@@ -325,11 +331,11 @@ class ScalableLearner(Learner):
     def curve(self) -> list[tuple[int, float]]:
         return [(p.steps, p.value) for p in self.trace if np.isfinite(p.value)]
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Note]:
         if not self._outcomes:
             return []
         rates, v_0 = [p.rate for p in self.trace], self._v_0()
-        return self.alarms.texts(
+        return self.alarms.notes(
             steps=self._steps,
             failures=sum(self._outcomes),
             refused=self.optimiser.failed,

@@ -11,7 +11,8 @@ from apeval.learn.ape_tabular import kernel
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.ape_tabular.frozen import ArrayAdversary, learned_mixture, planned_mixture
 from apeval.learn.ape_tabular.learner import CURVE_POINTS, TabularLearner
-from apeval.learn.ape_tabular.plan import UNKNOWN
+from apeval.learn.ape_tabular.plan import UNKNOWN, planned_basis
+from apeval.learn.method import Basis
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
 from apeval.simulate.adversary import Mixture
@@ -82,6 +83,11 @@ class CompiledLearner(TabularLearner):
         return planned_mixture(
             self.config, self.mean_length, self.model, self._transitions(), ArrayAdversary
         )
+
+    def basis(self) -> Basis:
+        if not self.config.planned:
+            return super().basis()
+        return planned_basis(self.model, self._transitions(), {self.model.start: 1})
 
     def _transitions(self) -> IntArray:
         """f_E as remembered, (S, A, E). With time in the state the last layer's entries are the

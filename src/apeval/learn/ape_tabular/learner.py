@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from apeval.learn.ape_tabular.config import TdConfig
-from apeval.learn.method import Learner
+from apeval.learn.method import Basis, Learner
 from apeval.problem.problem import Problem
+from apeval.remedies import Note
 from apeval.simulate.simulation import Simulation
 
 CURVE_POINTS = 200
@@ -34,6 +35,9 @@ class TabularLearner(Learner):
     def value(self) -> float:
         """The learned v(s0)."""
 
+    def basis(self) -> Basis:
+        return Basis("the learned v(s0)", self.value())
+
     def advance(self, simulation: Simulation) -> bool:
         """One round of episodes."""
         budget = simulation.budget.share(self.config.learn_share)
@@ -60,10 +64,11 @@ class TabularLearner(Learner):
     def curve(self) -> list[tuple[int, float]]:
         return self._curve
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Note]:
         if sum(self.failures_by_kind) == 0 and self.steps:
-            return [
+            text = (
                 f"learning saw no failure in {self.steps:,} decisions, so the adversary learned "
-                "nothing: raise the budget, or v_init (optimism makes it explore)"
-            ]
+                "nothing. A larger v_init (optimism) makes it explore"
+            )
+            return [Note(text, serious=False, more=1.0)]
         return []

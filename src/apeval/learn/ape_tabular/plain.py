@@ -12,10 +12,12 @@ import numpy as np
 
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.ape_tabular.frozen import KeyedAdversary, learned_mixture, planned_mixture
+from apeval.learn.ape_tabular.plan import UNKNOWN, planned_basis
 from apeval.learn.ape_tabular.rows import (
     END,
     FAILURE,
     Action,
+    CodedRows,
     Row,
     Rows,
     State,
@@ -25,10 +27,12 @@ from apeval.learn.ape_tabular.rows import (
 )
 from apeval.learn.ape_tabular.stopping import Stagnation
 from apeval.learn.ape_tabular.td import TdLearner, Values
+from apeval.learn.method import Basis
 from apeval.problem.agent import Stochastic
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import pick
 from apeval.problem.problem import Problem
+from apeval.problem.table import TabularModel
 from apeval.problem.types import Array
 from apeval.simulate.adversary import Mixture, Nominal, Situation, only
 
@@ -132,10 +136,7 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
 
     def proposal(self) -> Mixture:
         """All visited rows brought up to date, then frozen."""
-        c = self.config
-        rows: Rows = self.tables.rows
-        if c.time_in_state and c.planned:
-            rows = without_time(rows, self.problem.horizon)
+        c, rows = self.config, self._rows()
         if not rows:
             return only(Nominal())
         if not c.planned:
@@ -147,11 +148,32 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
             last = KeyedAdversary(coded.pi, coded.states, coded.actions, self.key)
             return learned_mixture(last, c.nominal_share)
         coded = code_rows(rows)
-        model = coded.model(self.problem.horizon, self.problem.horizon_kind, self.problem.kinds)
         return planned_mixture(
             c,
             self.mean_length,
-            model,
+            self._model(coded),
             coded.memory,
             lambda pi: KeyedAdversary(pi, coded.states, coded.actions, whole_numbers),
         )
+
+    def basis(self) -> Basis:
+        rows = self._rows()
+        if not self.config.planned or not rows:
+            return super().basis()
+        coded = code_rows(rows)
+        starts: dict[int, int] = {}
+        for s, n in self.starts.items():
+            number = coded.states.get(s[:-1] if self.config.time_in_state else s, UNKNOWN)
+            starts[number] = starts.get(number, 0) + n
+        return planned_basis(self._model(coded), coded.memory, starts)
+
+    def _rows(self) -> Rows:
+        """What is frozen: without time where the plan puts it back by itself."""
+        rows: Rows = self.tables.rows
+        if self.config.time_in_state and self.config.planned:
+            return without_time(rows, self.problem.horizon)
+        return rows
+
+    def _model(self, coded: CodedRows) -> TabularModel:
+        problem = self.problem
+        return coded.model(problem.horizon, problem.horizon_kind, problem.kinds)

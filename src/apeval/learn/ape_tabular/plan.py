@@ -14,11 +14,13 @@ untried transition has a weight of at most P(fail or leave) over its share, inst
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from apeval.problem.exact import exact_adversary
+from apeval.learn.method import Basis
+from apeval.problem.exact import exact_adversary, exact_values, start_value
 from apeval.problem.table import SAFE_END, TabularModel, failure_code
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
@@ -48,6 +50,33 @@ def plan(model: TabularModel, memory: IntArray, caution: float, wary: bool) -> F
     rows: FloatArray = (1.0 - caution) * tilted + caution * gt
     pi[..., states, :, :] = rows / rows.sum(axis=-1, keepdims=True)
     return pi
+
+
+def planned_basis(model: TabularModel, memory: IntArray, starts: Mapping[int, int]) -> Basis:
+    """v(s0) of the wary adversary: the probability, under π_E,gt, of failing or of leaving what is
+    known. No failure probability is larger where f_E is what was remembered of it.
+
+    Args:
+        model: As for `plan`.
+        memory: As for `plan`.
+        starts: How often episodes began in which state.
+
+    Returns:
+        The mean over the starts; near the estimate where nothing that matters was left untried.
+    """
+    known = _usable(memory)
+    states = np.flatnonzero(known.any(axis=(1, 2)))
+    total = 0.0
+    if len(states):
+        wary = _wary_model(model, memory, known, states)
+        v = exact_values(wary)
+    for start, n in starts.items():
+        at = np.flatnonzero(states == start)
+        total += n * (start_value(replace(wary, start=int(at[0])), v) if len(at) else 1.0)
+    return Basis(
+        "the probability of failing or of a transition that learning never tried",
+        total / max(1, sum(starts.values())),
+    )
 
 
 def _usable(memory: IntArray) -> BoolArray:

@@ -15,6 +15,7 @@ from apeval.learn.whitened import can_whiten
 from apeval.problem.laws import Categorical
 from apeval.problem.problem import Problem
 from apeval.problem.types import BoolArray
+from apeval.remedies import Note
 from apeval.simulate.adversary import Mixture, Nominal, only
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
@@ -99,17 +100,15 @@ class CrossEntropy(Learner):
     def proposal(self) -> Mixture:
         return learned_mixture(self.pi_E, self.config.nominal_share)
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Note]:
         if self.updates and not self.fits:
-            return [
-                "learning saw no failure, so the adversary learned nothing: raise the budget, or "
-                "give the problem a margin"
-            ]
+            text = "learning saw no failure, so the adversary learned nothing"
+            if self.problem.margin is None:
+                text += ". A margin of the problem would lead to failures"
+            return [Note(text, serious=False, more=1.0)]
         if self.problem.margin is not None and self.fits and self.level > 0.0:
-            return [
-                f"the levels of the margin came down to {self.level:.3g} only, not to failure: "
-                "raise the budget"
-            ]
+            text = f"the levels of the margin came down to {self.level:.3g} only, not to failure"
+            return [Note(text, serious=False, more=1.0)]
         return []
 
 

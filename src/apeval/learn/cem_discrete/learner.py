@@ -13,6 +13,7 @@ from apeval.learn.slots.cut import Cutter
 from apeval.learn.slots.policy import Joint, Key, SlotAdversary, SlotRow
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
+from apeval.remedies import Note
 from apeval.simulate.adversary import Mixture, Nominal, only
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
@@ -100,17 +101,19 @@ class CrossEntropyLearner(Learner):
     def proposal(self) -> Mixture:
         return learned_mixture(self.pi_E, self.config.nominal_share)
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Note]:
         found = []
         if self._curve and not self.failures:
-            found.append(
+            text = (
                 f"learning saw no failure in {len(self._curve):,} updates, so the adversary "
-                "learned nothing: raise the budget, or start wider (warm_scale, warm_shift)"
+                "learned nothing. It may also start wider (warm_scale, warm_shift)"
             )
+            found.append(Note(text, serious=False, more=1.0))
         if self.above:
-            found.append(
+            text = (
                 f"(1/k) Σ L·I was above 1 in {self.above:,} of {len(self._curve):,} updates and "
                 "was cut to 1: raise delta or episodes_per_update. The estimate does not depend "
                 "on it"
             )
+            found.append(Note(text, serious=False))
         return found

@@ -30,6 +30,6 @@ def write_report(runs: Sequence[Path | str], out: Path | str, problem: str | Non
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ApevalError(
-            f"cannot make the folder {out.parent}: {error.strerror or error}. Choose another --out"
+            f"cannot make the folder {out.parent}: {error.strerror or error}. Choose another file"
         ) from None
     return write_bytes(out, text.encode("utf-8", "replace"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apeval.learn.method import methods
+from apeval.remedies import in_shell
 from apeval.results.report.markup import Html, tag, together
 from apeval.results.report.material import Material
 from apeval.results.report.words import (
@@ -32,6 +33,8 @@ def warnings(runs: list[Material]) -> Html:
         if not texts:
             continue
         whose = f"{it.name}: " if len(runs) > 1 else ""
+        if it.provenance.get("command"):  # whoever made the run types commands
+            texts = [in_shell(text) for text in texts]
         boxes.append(
             tag(
                 "div",

@@ -7,6 +7,7 @@ import os
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.workers.parcel import pack
 from apeval.simulate.workers.pool import Pool
 from apeval.simulate.workers.process import ProcessWorker, listen
@@ -17,7 +18,9 @@ class Processes:
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         if address is not None:
-            raise ApevalError("an address is that of a Ray cluster: add --backend ray")
+            raise ApevalError(
+                f"an address is that of a Ray cluster: add {Option('backend', 'ray')}"
+            )
         self.workers = workers or _cores()
 
     def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Pool:

@@ -17,6 +17,7 @@ from typing import Any
 from apeval.errors import ApevalError, blame
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.task import Task, attempt
 from apeval.simulate.workers.parcel import (
     ONE_THREAD,
@@ -39,8 +40,8 @@ class Ray:
             ray: Any = importlib.import_module("ray")
         except ImportError:
             raise ApevalError(
-                "the ray backend needs Ray: pip install 'apeval[cluster]', or use --backend "
-                "processes"
+                "the ray backend needs Ray: pip install 'apeval[cluster]', or use "
+                f"{Option('backend', 'processes')}"
             ) from None
         parcel = pack(problem, key)
         mine = not ray.is_initialized()
@@ -69,7 +70,7 @@ def _begin(ray: Any, workers: int | None, address: str | None) -> None:
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise ApevalError(
             f"no Ray cluster at {address or 'this machine'} ({' '.join(str(error).split())[:150]}):"
-            " start one with `ray start --head`, or leave --address out"
+            f" start one with `ray start --head`, or leave {Option('address')} out"
         ) from None
     finally:
         if path is None:

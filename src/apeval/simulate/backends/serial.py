@@ -5,6 +5,7 @@ from __future__ import annotations
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import Task, Trouble, attempt
 
@@ -15,14 +16,15 @@ class Serial:
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         if workers not in (None, 1) or address is not None:
             raise ApevalError(
-                "the serial backend is one worker here: add --backend processes, or --backend ray"
+                f"the serial backend is one worker here: add {Option('backend', 'processes')}, or "
+                f"{Option('backend', 'ray')}"
             )
 
     def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Alone:
         if time_limit is not None:
             raise ApevalError(
-                "a time limit needs a worker that can be stopped: add --backend processes "
-                "--workers 1"
+                "a time limit needs a worker that can be stopped: add "
+                f"{Option('backend', 'processes')} and {Option('workers', 1)}"
             )
         return Alone(problem, key)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from apeval.errors import ApevalError, ProblemError, user_frame
 from apeval.problem.problem import Problem
+from apeval.remedies import Call
 from apeval.simulate.check import check_problem
 from apeval.simulate.identity.reference import Reference, reference
 
@@ -38,7 +39,7 @@ def refuse(problem: Problem, bad: str | None) -> None:
     if bad is not None:
         raise ProblemError(
             f"{problem.name or 'the problem'} cannot be evaluated as it is. {bad} All checks: "
-            f"apeval check {problem.name}".rstrip()
+            f"{Call('check_problem', problem.name)}"
         )
 
 

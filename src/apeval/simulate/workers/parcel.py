@@ -12,6 +12,7 @@ from apeval.adapt.address import load_files, loaded_files
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.adversary import Mixture
 
 ONE_THREAD: Mapping[str, str] = dict.fromkeys(
@@ -36,7 +37,7 @@ def pack(problem: Problem, key: IntArray) -> bytes:
         raise ApevalError(
             f"the problem cannot be sent to a worker ({_short(error)}): make what cannot be copied "
             "(locks, files, connections) inside `reset` or the environment's factory, or use "
-            "--backend serial"
+            f"{Option('backend', 'serial')}"
         ) from error
     return whole
 

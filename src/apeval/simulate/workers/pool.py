@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from apeval.errors import ApevalError
+from apeval.remedies import Option
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import DIED, LATE, Task, Trouble
@@ -193,7 +194,8 @@ class Pool:
         self._lost += 1
         if self._lost >= _HOPELESS + len(self._posts):
             raise ApevalError(
-                f"workers end before they can begin ({why}): try --backend serial, which shows why"
+                f"workers end before they can begin ({why}): try {Option('backend', 'serial')}, "
+                "which shows why"
             )
 
     def _replace(self, post: _Post, trouble: Trouble) -> None:

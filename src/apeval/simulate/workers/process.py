@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.remedies import Option
 from apeval.simulate.task import Task
 from apeval.simulate.workers.parcel import one_thread_inherited
 from apeval.simulate.workers.pool import GONE, Event
@@ -34,7 +35,10 @@ class ProcessWorker:
 
     def __init__(self) -> None:
         if os.name != "posix":
-            raise ApevalError("worker processes need Linux or macOS: use --backend serial or ray")
+            raise ApevalError(
+                f"worker processes need Linux or macOS: use {Option('backend', 'serial')} or "
+                f"{Option('backend', 'ray')}"
+            )
         self.pipe, theirs = Pipe()
         path = [os.path.abspath(entry or os.getcwd()) for entry in sys.path]
         try:
@@ -47,7 +51,8 @@ class ProcessWorker:
                 )
         except OSError as error:
             raise ApevalError(
-                f"a worker cannot be started ({error.strerror or error}): ask for fewer --workers"
+                f"a worker cannot be started ({error.strerror or error}): ask for fewer "
+                f"{Option('workers')}"
             ) from None
 
     def teach(self, parcel: bytes) -> None:
