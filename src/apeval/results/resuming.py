@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.folder import load
@@ -55,7 +56,7 @@ def resume(
     >>> resume(folder).estimate == done.estimate  # it was complete
     True
     """
-    folder = Path(path)
+    folder = validate.input_folder("path", path)
     if not read_state(folder).resumable:
         return load(folder).result
     asked = read_inputs(folder)

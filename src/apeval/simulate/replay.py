@@ -33,8 +33,13 @@ class Record:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Record:
         """The inverse of `as_json`."""
-        k0, k1 = data["key"]
-        return Record((int(k0), int(k1)), int(data["id"]), list(data["a_0"]), list(data["a_E"]))
+        try:
+            k0, k1 = data["key"]
+            return Record((int(k0), int(k1)), int(data["id"]), list(data["a_0"]), list(data["a_E"]))
+        except (TypeError, ValueError, LookupError, OverflowError):
+            raise ApevalError(
+                "record must be a replay record: one of result.records, with key, id, a_0 and a_E"
+            ) from None
 
 
 class Script(Adversary):
