@@ -111,7 +111,7 @@ def seconds(name: str, value: Any) -> float:
 
 def having(name: str, value: Any, what: str, *attributes: str) -> None:
     """An object of another part of apeval, known by what it can do."""
-    if not set(attributes) <= set(dir(value)):
+    if not all(hasattr(value, attribute) for attribute in attributes):
         raise _refused(name, what, value)
 
 

@@ -40,7 +40,7 @@ class Past(Protocol):
 def check_run(name: str, run: Past) -> None:
     """Refuse what is no run."""
     what = "a run: what apeval.load returns, or an InMemory recorder"
-    validate.having(name, run, what, "result", "sample", "episodes")
+    validate.having(name, run, what, "result")
 
 
 def level(result: Result, wanted: float) -> float:

@@ -78,7 +78,7 @@ class Source:
     def __post_init__(self) -> None:
         if self.journal is not None:
             what = "what keeps a run: an apeval.Recorder or an apeval.InMemory"
-            validate.having("recorder", self.journal, what, "recorded", "batch", "fault")
+            validate.having("recorder", self.journal, what, "recorded", "batch")
         self._mender = Mender(self.problem, self.key, self.policy, self._fault)
         if self.policy.time_limit is not None:
             self._hired()  # a backend that cannot stop a worker says so before anything is done
