@@ -158,7 +158,7 @@ def test_names_of_backends() -> None:
     assert backend_names() == ["processes", "ray", "serial"]
     with pytest.raises(ApevalError, match="Did you mean 'processes'"):
         find_backend("proceses")
-    with pytest.raises(ApevalError, match="at least 1"):
+    with pytest.raises(ApevalError, match="workers must be a whole number from 1"):
         find_backend("processes", workers=0)
     with pytest.raises(ApevalError, match='add `backend="processes"`'):
         find_backend("serial", workers=4)

@@ -281,9 +281,9 @@ def test_a_stopped_interval_covers() -> None:
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({"target_error": 0.0}, "target error"),
-        ({"target_error": 2.0}, "target error"),
-        ({"below": 0.0}, "bound"),
+        ({"target_error": 0.0}, "target_error"),
+        ({"target_error": 2.0}, "target_error"),
+        ({"below": 0.0}, "below must"),
         ({"below": 1e-3, "confidence": 0.4}, "confidence"),
     ],
 )

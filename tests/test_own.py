@@ -190,7 +190,7 @@ def test_a_template_runs_as_it_is(run: Callable[..., Outcome], kind: str) -> Non
         (("new", "mine.py", "--kind", "nmupy"), "Did you mean 'numpy'?"),
         (("new", "no/such/folder/mine.py"), "cannot write"),
         (("check", "walk", "--set", "delta=1"), "problem settings only"),
-        (("check", "walk", "--episodes", "1"), "at least 2 episodes"),
+        (("check", "walk", "--episodes", "1"), "episodes must be a whole number from 2"),
         (("check", "walk", "--seed", "-1"), "whole number"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.test_backends import STEPS, cases, problem_of, told
 import apeval
 from apeval.errors import ApevalError, StorageError
 from apeval.experiments.faults import PROBLEM, children, compare
-from apeval.results import files, journal
+from apeval.results import journal
 from apeval.results.manifest import MANIFEST, read_state, write_manifest
 from apeval.results.provenance import inputs_hash
 from apeval.simulate import source
@@ -166,7 +166,7 @@ def test_a_full_disk_stops_with_a_checkpoint(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(descriptor)
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match=r"No space left on device.*apeval.resume") as stop:
         apeval.evaluate(problem, "ape", **asked("ape"), recorder=apeval.Recorder(folder))
     assert str(folder) in str(stop.value)

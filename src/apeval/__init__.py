@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from apeval.version import __version__
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to load than everything here
 if TYPE_CHECKING:
+    from typing import Any
+
     from apeval.adapt.events import BlankSensor as BlankSensor
     from apeval.adapt.events import DropAction as DropAction
     from apeval.adapt.events import Event as Event

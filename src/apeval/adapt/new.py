@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from apeval import validate
 from apeval.errors import ApevalError, unknown
 from apeval.remedies import Option
+from apeval.writing import write_bytes
 
 KINDS = {"gymnasium": "gym_problem.py", "numpy": "numpy_problem.py"}
 
 
-def write_template(path: Path, kind: str = "gymnasium", force: bool = False) -> None:
+def write_template(path: Path | str, kind: str = "gymnasium", force: bool = False) -> None:
     """Write the template of a kind of problem; an existing file stays unless `force`."""
+    path = validate.output_file("path", path)
     if kind not in KINDS:
         raise unknown("kind of template", kind, KINDS)
     if path.suffix != ".py":
@@ -20,12 +24,8 @@ def write_template(path: Path, kind: str = "gymnasium", force: bool = False) -> 
         raise ApevalError(f"'{path.stem}' cannot be imported: use letters, digits and _ only")
     text = (Path(__file__).parent / "templates" / KINDS[kind]).read_text("utf-8")
     text = text.replace("FILE", str(path)).replace("  # noqa: T201", "")
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
+    if os.path.lexists(path) and not force:
         raise ApevalError(
             f"'{path}' exists: choose another name, or overwrite it with {Option('force', True)}"
-        ) from None
-    except OSError as error:
-        raise ApevalError(f"cannot write '{path}': {error.strerror}") from error
+        )
+    write_bytes(path, text.encode())

@@ -21,6 +21,8 @@ from apeval.cli.options import (
     Stored,
     TimeLimit,
     Workers,
+    file_option,
+    folder_option,
 )
 
 
@@ -80,7 +82,10 @@ def run(
     ] = True,
     tensorboard: Annotated[
         Path | None,
-        typer.Option(help="Folder for a log of the run's course that TensorBoard shows."),
+        typer.Option(
+            help="Folder for a log of the run's course that TensorBoard shows.",
+            **folder_option("tensorboard"),
+        ),
     ] = None,
     backend: Backend = "serial",
     workers: Workers = None,
@@ -177,7 +182,10 @@ def resume(
 
 
 def new(
-    path: Annotated[Path, typer.Argument(help="The file to write, such as my_problem.py.")],
+    path: Annotated[
+        Path,
+        typer.Argument(help="The file to write, such as my_problem.py.", **file_option("path")),
+    ],
     kind: Annotated[
         str, typer.Option(help="gymnasium (an environment) or numpy (a simulator of your own).")
     ] = "gymnasium",

@@ -56,7 +56,7 @@ def run_experiment(
         )
     if str(selection) and not chosen.selects:
         raise ApevalError(f"{command} {name} runs as a whole: leave out{selection}")
-    folder = None if out is None else prepare(out)
+    folder = None if out is None else prepare(out, "out")
     seeds = chosen.default_seeds if seeds is None else seeds
     with _ticker(quiet=json) as tick:
         first = (TUNING if tuning else REPORTING).start if first_seed is None else first_seed

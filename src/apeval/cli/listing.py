@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from apeval.adapt.address import find, full_address, is_address
-from apeval.cli.output import note, say
+from apeval.cli.output import note, results, say, styled
 from apeval.environments import entries
 from apeval.errors import unknown
 from apeval.learn.method import methods
@@ -21,23 +21,19 @@ from apeval.problem.problem import Problem
 
 def show(name: str | None) -> None:
     """All problems and methods, or one of them in detail."""
-    console = Console()
     problems, known = entries(), methods()
     if name is None:
         _lines("problems", {n: e.description for n, e in problems.items()})
         _lines("methods", {n: m.description for n, m in known.items()})
         note("\nSettings of one of them: apeval list NAME")
     elif name in known:
-        console.print(f"[bold]{name}[/bold]: {known[name].description}")
-        console.print(_fields(known[name].config))
+        _details(name, known[name].description, _fields(known[name].config))
     elif name in problems:
-        console.print(f"[bold]{name}[/bold]: {problems[name].description}")
-        console.print(_parameters(problems[name].factory))
+        _details(name, problems[name].description, _parameters(problems[name].factory))
     elif is_address(name):
         found = find(full_address(name))
-        console.print(f"[bold]{full_address(name)}[/bold]: {_about(found)}", highlight=False)
-        if callable(found):
-            console.print(_parameters(found))
+        table = _parameters(found) if callable(found) else None
+        _details(full_address(name), _about(found), table)
     else:
         raise unknown("problem or method", name, [*problems, *known])
 
@@ -46,6 +42,15 @@ def _lines(heading: str, descriptions: dict[str, str]) -> None:
     say(heading)
     for name, text in descriptions.items():
         say(f"  {name:<24}{text}")
+
+
+def _details(name: str, about: str, table: Table | None) -> None:
+    console = Console(file=results())
+    with console.capture() as shown:
+        console.print(f"[bold]{name}[/bold]: {about}", highlight=False)
+        if table is not None:
+            console.print(table)
+    styled(shown.get())
 
 
 def _fields(config: type) -> Table:

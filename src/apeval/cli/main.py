@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from apeval.cli import asking, measuring, reading
 from apeval.cli.options import Quiet
-from apeval.cli.output import hush
+from apeval.cli.output import hush, stdout_for_results
 from apeval.errors import ApevalError, blame, unknown, user_frame
 from apeval.remedies import in_shell
+from apeval.stopping import STOPPED, Stoppable, StoppedError
 from apeval.version import __version__
+
+_REFUSED, _CLOSED = 2, 141
 
 app = typer.Typer(
     name="apeval",
@@ -64,42 +69,82 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Experiments": {"reproduce": measuring.reproduce, "bench": measuring.bench},
 }
+
+
+def _conducted(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that has stdout to itself, and whose exceptions come through typer as they are."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            with stdout_for_results():
+                command(*arguments, **options)
+        except EOFError as error:  # typer takes it for the end of a dialogue
+            if user_frame(error) is None:
+                raise RuntimeError("the end of a file was not expected") from error
+            raise ApevalError(f"your problem raised {blame(error)}: mend it there") from error
+
+    return run
+
+
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
-        app.command(name=_name, rich_help_panel=_panel)(_command)
+        app.command(name=_name, rich_help_panel=_panel)(_conducted(_command))
 
 
 def main() -> None:
-    """Run the command line: a user's mistake is one line on stderr and exit code 2."""
+    """Run the command line: a user's mistake is one line on stderr and exit code 2, a signal one
+    line and exit code 130."""
     hush(False)
+    with Stoppable() as signalled:
+        try:
+            code = _run(signalled)
+        except StoppedError:  # it came while another end was told
+            code = _told("stopped", STOPPED)
+    sys.exit(code)
+
+
+def _run(signalled: Stoppable) -> int:
     try:
         code = app(standalone_mode=False)
-    except ApevalError as error:
-        typer.echo(f"apeval: {in_shell(str(error))}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:
+    except BaseException as error:
+        if signalled.asked or isinstance(error, typer.Abort):
+            return _told("stopped", STOPPED)
+        return _explained(error)
+    if signalled.asked and code != STOPPED:  # the exception got lost in somebody's `except`
+        return _told("stopped", STOPPED)
+    return code if isinstance(code, int) else 0
+
+
+def _explained(error: BaseException) -> int:
+    """An error as one line and an exit code; raised again where it is a mistake of apeval."""
+    if isinstance(error, ApevalError):
+        return _told(in_shell(str(error)), _REFUSED)
+    if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+        error = error.__context__  # libraries end Python with exit code 1 there
+    users = user_frame(error) is not None
+    if isinstance(error, BrokenPipeError) and not users:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except (KeyboardInterrupt, typer.Abort):
-        typer.echo("apeval: stopped", err=True)
-        sys.exit(130)
-    except SystemExit as error:
-        place = blame(error) if user_frame(error) is not None else ""
-        if not place:
-            raise
-        typer.echo(f"apeval: your problem ended Python with {place}: mend it there", err=True)
-        sys.exit(2)
-    except Exception as error:
-        if user_frame(error) is not None:  # the user's own problem raised it
-            typer.echo(f"apeval: your problem raised {blame(error)}: mend it there", err=True)
-            sys.exit(2)
-        # a usage error, of click's class or of typer's own copy of it, by version
-        if not hasattr(error, "format_message"):
-            raise
-        if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help already
-            typer.echo(f"apeval: {_usage(error.format_message())}", err=True)
-        sys.exit(2)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _CLOSED
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and not users:
+        return _told(f"cannot write: {error.strerror}", _REFUSED)
+    if isinstance(error, SystemExit):
+        if not users:
+            raise error
+        return _told(f"your problem ended Python with {blame(error)}: mend it there", _REFUSED)
+    if users:  # the user's own problem raised it
+        return _told(f"your problem raised {blame(error)}: mend it there", _REFUSED)
+    # a usage error, of click's class or of typer's own copy of it, by version
+    if not hasattr(error, "format_message"):
+        raise error
+    if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help already
+        _told(_usage(error.format_message()), _REFUSED)
+    return _REFUSED
+
+
+def _told(text: str, code: int) -> int:
+    typer.echo(f"apeval: {text}", err=True)
+    return code
 
 
 def _usage(message: str) -> str:

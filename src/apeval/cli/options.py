@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from apeval import validate
 from apeval.cli.output import hush
 
 
@@ -14,6 +16,16 @@ def _hush(value: bool) -> bool:
     if value:
         hush(True)
     return value
+
+
+def file_option(name: str) -> dict[str, Any]:
+    """For an option that names a file to write; looked at as text, of which '' is no path."""
+    return {"parser": functools.partial(validate.output_file, name), "metavar": "PATH"}
+
+
+def folder_option(name: str) -> dict[str, Any]:
+    """The same for a folder to write to."""
+    return {"parser": functools.partial(validate.output_folder, name), "metavar": "PATH"}
 
 
 Quiet = Annotated[
@@ -26,7 +38,10 @@ Quiet = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for the results.", **folder_option("out")),
+]
 Problem = Annotated[
     str,
     typer.Argument(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from apeval import validate
 from apeval.adapt.new import write_template
 from apeval.cli.output import note, print_json, say
 from apeval.cli.running import build_problem
@@ -24,15 +25,13 @@ def check(
     name: str, assignments: list[str], episodes: int, seed: int, seconds: float, json: bool
 ) -> None:
     """Check a problem and report; exit code 1 where something must be mended."""
+    episodes = validate.whole("episodes", episodes, 2, 1_000_000)
+    seed, seconds = validate.seed(seed), validate.seconds("seconds", seconds)
     problem, settings = build_problem(name, assignments)
     if settings:
         raise ApevalError(
             f"check takes problem settings only: write problem.{next(iter(settings))}"
         )
-    if episodes < 2 or seconds <= 0.0:
-        raise ApevalError("check needs at least 2 episodes and more than 0 seconds")
-    if seed < 0:
-        raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
     report = check_problem(problem, episodes=episodes, seed=seed, seconds=seconds)
     if json:
         print_json(_as_json(report))

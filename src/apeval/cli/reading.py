@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apeval.cli.options import Json, OwnProblem, Quiet, Stored
+from apeval.cli.options import Json, OwnProblem, Quiet, Stored, file_option, folder_option
 
 
 def show(run: Stored, json: Json = False, quiet: Quiet = False) -> None:
@@ -37,7 +37,10 @@ def replay(
     ] = None,
     problem: OwnProblem = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Draw it: an animated GIF, such as crash.gif.")
+        Path | None,
+        typer.Option(
+            "--out", help="Draw it: an animated GIF, such as crash.gif.", **file_option("out")
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -58,7 +61,9 @@ def replay(
 
 def export(
     run: Stored,
-    csv: Annotated[Path, typer.Option("--csv", help="Folder for the CSV files.")],
+    csv: Annotated[
+        Path, typer.Option("--csv", help="Folder for the CSV files.", **folder_option("csv"))
+    ],
     quiet: Quiet = False,
 ) -> None:
     """Write a stored run as CSV: episodes, decisions, the tail curve, failure modes.
@@ -76,9 +81,9 @@ def report(
     runs: Annotated[
         list[Path], typer.Argument(help="Run folders; several are compared in one report.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", help="The HTML file to write.", **file_option("out"))
+    ] = Path("report.html"),
     problem: OwnProblem = None,
     quiet: Quiet = False,
 ) -> None:
@@ -164,7 +169,10 @@ def merge(
         float | None,
         typer.Option(help="Confidence of the interval; by default that of the first run."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="JSON file for the answer.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="JSON file for the answer.", **file_option("out")),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

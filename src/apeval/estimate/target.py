@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
-from apeval.errors import ApevalError
+from apeval import validate
 from apeval.estimate.interval import Estimate
 
 _FEWEST = 30  # failures before the first look
 _FIRST, _GROWTH = 64, 1.2  # episodes until failures are looked for, and between such searches
 _NEAREST, _FARTHEST, _SPARE = 1.1, 4.0, 1.05  # of the episodes so far, until the next look
+_WIDEST = 1e100  # times as wide as wanted; its square is a number still
 _SPENT = 1.5  # α is divided by this at every look; chosen from measured coverage
 
 
@@ -27,11 +27,7 @@ class Target:
     error: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.error, Real) or not 0.0 < self.error < 1.0:
-            raise ApevalError(
-                "the target error must lie strictly between 0 and 1, such as 0.1; "
-                f"got {self.error!r}"
-            )
+        validate.target_error(self.error)
 
     def confidence(self, wanted: float) -> float:
         """The confidence of every look's interval, so that the last one's has `wanted`."""
@@ -47,7 +43,8 @@ class Target:
             return _FIRST
         if failures < _FEWEST or numbers is None:
             return math.ceil(n * _GROWTH)
-        needed = _SPARE * n * (half_width(numbers) / self.error) ** 2
+        too_wide = min(half_width(numbers) / self.error, _WIDEST)
+        needed = _SPARE * n * too_wide**2
         return math.ceil(min(max(needed, _NEAREST * n), _FARTHEST * n))
 
     def due(self, failures: int) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.interval import Estimate, one_sided
 from apeval.estimate.sample import Sample
@@ -28,14 +28,12 @@ class Verdict:
     stays where it is; None where it lies too near the bound to say."""
 
 
-def check_bound(below: float, confidence: float) -> None:
-    """Refuse questions that have no answer."""
-    if not isinstance(below, Real) or not 0.0 < below < 1.0:
-        raise ApevalError(
-            f"the bound must lie strictly between 0 and 1, such as 1e-5; got {below!r}"
-        )
+def check_bound(below: float, confidence: float) -> float:
+    """The bound; questions that have no answer are refused."""
+    below = validate.fraction("below", below, "1e-5")
     if confidence <= 0.5:
         raise ApevalError(f"a verdict needs a confidence above 0.5; got {confidence}")
+    return below
 
 
 def judge(sample: Sample, numbers: Estimate, below: float, confidence: float) -> Verdict:

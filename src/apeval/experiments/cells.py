@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from apeval.errors import StorageError
 from apeval.experiments.registry import Request
 from apeval.simulate.workers.orphans import leave_with_parent
 
@@ -117,8 +118,11 @@ def _read(path: Path | None, code: str) -> dict[str, dict[str, Any]]:
 def _append(path: Path | None, cell: Cell, outcome: dict[str, Any], code: str) -> None:
     if path is None:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps({"code": code, "cell": cell, "outcome": outcome})
-    torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as file:
-        file.write(("\n" if torn else "") + line + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
+        with path.open("a", encoding="utf-8") as file:
+            file.write(("\n" if torn else "") + line + "\n")
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None

@@ -9,6 +9,7 @@ import numpy as np
 
 from apeval.experiments.registry import Report, Request, experiment
 from apeval.problem.types import FloatArray
+from apeval.writing import written_whole
 
 _TRIED = 200_000
 _WIDENED = 3.0
@@ -42,8 +43,9 @@ def _draw_intersection(name: str, folder: Path, seed: int) -> dict[str, Path]:
 
     g, a_E = PRESETS[name], likely_crash(name, seed)
     files = {name: folder / f"{name}.png", f"{name}-crash": folder / f"{name}-crash.png"}
-    Image.fromarray(picture(g)).save(files[name])
-    Image.fromarray(picture(g, a_E)).save(files[f"{name}-crash"])
+    for file, drawn in ((name, picture(g)), (f"{name}-crash", picture(g, a_E))):
+        with written_whole(files[file]) as png:
+            Image.fromarray(drawn).save(png, "PNG")
     files[f"{name}-replay"] = replay(g, a_E, folder / f"{name}-crash.gif")
     return files
 

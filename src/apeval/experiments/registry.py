@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from apeval import validate
 from apeval.errors import ApevalError, unknown
 from apeval.results.store import write_json
+from apeval.writing import write_bytes
 
 TUNING, REPORTING = range(0, 1_000), range(10_000, 2**31)
 
@@ -33,8 +35,8 @@ class Request:
     """Measure what no one has tuned on instead."""
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise ApevalError(f"--seeds must be at least 1; got {self.seeds}")
+        validate.whole("seeds", self.seeds, 1, len(REPORTING))
+        validate.seed(self.first_seed, "first_seed")
         last = self.first_seed + self.seeds - 1
         if not any(self.first_seed in r and last in r for r in (TUNING, REPORTING)):
             raise ApevalError(
@@ -63,7 +65,7 @@ def store(report: Report, folder: Path, name: str, made_by: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / f"{name}.json", report.data)
     text = f"{report.text}\n\nMade by `{made_by}`.\n"
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    write_bytes(folder / f"{name}.md", text.encode())
 
 
 Run = Callable[[Request], Report]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apeval.writing import written_whole
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -62,7 +64,8 @@ def save(figure: Figure, path: Path) -> Path:
     from matplotlib import pyplot as plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=_DPI)
+    with written_whole(path) as file:
+        figure.savefig(file, format="png", dpi=_DPI)
     plt.close(figure)
     return path
 

@@ -21,6 +21,7 @@ from apeval.experiments.study import (
     truth_of,
 )
 from apeval.experiments.warm import EPISODES, start_rates
+from apeval.writing import write_bytes
 
 PUBLISHED_SEEDS = 5
 
@@ -89,7 +90,7 @@ def tabulate(
         for method in sorted({entry.method for entry in ENTRIES.values()}):
             files[method] = request.out / f"{method}.md"
             text = f"{by_method(data, method)}\n\nMade by `{command}`.\n"
-            files[method].write_text(text, encoding="utf-8")
+            write_bytes(files[method], text.encode())
     return Report(data, as_text(data), all(c["passed"] for c in data["checks"]), files)
 
 

@@ -19,6 +19,7 @@ _FORM = re.compile(
 _HOW = "write std*1.2, std+20%, mean+0.1, std=0.6 or probabilities[1]*3"
 _SHARES = "probabilities"
 _SITUATIONS = 500
+_SMALLEST, _LARGEST = 1e-70, 1e70  # beyond, squares of standardised values overflow
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,14 @@ class Change:
         return after
 
     def _moved(self, value: FloatArray) -> FloatArray:
-        moved = {
-            "=": np.full_like(value, self.number),
-            "*": value * self.number,
-            "/": value / self.number if self.number else np.full_like(value, np.inf),
-            "+": value + self.number,
-            "-": value - self.number,
-        }[self.sign]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # `_check` looks
+            moved = {
+                "=": np.full_like(value, self.number),
+                "*": value * self.number,
+                "/": value / self.number if self.number else np.full_like(value, np.inf),
+                "+": value + self.number,
+                "-": value - self.number,
+            }[self.sign]
         return np.asarray(moved)
 
     def _check(self, law: Law) -> None:
@@ -103,6 +105,13 @@ class Change:
             raise ApevalError(f"{self.text}: every std must stay positive")
         if low is not None and high is not None and not np.all(low < high):
             raise ApevalError(f"{self.text}: low must stay below high")
+        finite = np.abs(after[np.isfinite(after)])
+        tiny = self.field == "std" and np.any(finite < _SMALLEST)
+        if np.any(finite > _LARGEST) or tiny:
+            raise ApevalError(
+                f"{self.text}: a parameter would leave the range in which densities can be "
+                f"computed ({_SMALLEST:g} … {_LARGEST:g})"
+            )
 
 
 def parse_change(text: str) -> Change:
@@ -168,8 +177,8 @@ def widening(new: Law, old: Law) -> FloatArray:
     before, after = getattr(old, "std", None), getattr(new, "std", None)
     if before is None or after is None:
         return np.zeros(1)
-    c2 = np.maximum(np.asarray(after) / np.asarray(before), 1.0) ** 2
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
+        c2 = np.clip(np.asarray(after) / np.asarray(before), 1.0, 2.0) ** 2  # from √2 on infinite
         each = -np.log(c2) - 0.5 * np.log(np.maximum(2.0 / c2 - 1.0, 0.0))
     rows: FloatArray = each.sum(axis=1)
     return rows

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from apeval.errors import ApevalError
 from apeval.problem.types import Array
 from apeval.results.folder import Run
 from apeval.results.store import prepare
+from apeval.writing import written_whole
 
 Row = list[Any]
 
 
-def export_csv(run: Run, folder: Path) -> list[Path]:
+def export_csv(run: Run, folder: Path | str) -> list[Path]:
     """Write the four files; numbers are written so that they read back to the last bit."""
     folder = prepare(folder)
     tables: dict[str, Callable[[Run], Iterator[Row]]] = {
@@ -30,14 +31,12 @@ def export_csv(run: Run, folder: Path) -> list[Path]:
 
 
 def _write(path: Path, rows: Iterable[Row]) -> Path:
-    draft = path.with_name(path.name + ".part")
-    try:
-        draft.unlink(missing_ok=True)
-        with draft.open("x", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        draft.replace(path)
-    except OSError as error:
-        raise ApevalError(f"cannot write {path}: {error.strerror or error}") from None
+    with written_whole(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        try:
+            csv.writer(text, lineterminator="\n").writerows(rows)
+        finally:
+            text.detach()
     return path
 
 

@@ -6,37 +6,18 @@ device in a file's place is refused, on reading and on writing.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 import stat
 from pathlib import Path
 from typing import Any
 
-from apeval.errors import ApevalError, StorageError
+from apeval.errors import ApevalError
+from apeval.writing import write_bytes as write_bytes
 
 LARGEST_JSON = 256 * 2**20
 DEEPEST = 64
 """Levels of lists and objects in each other; what apeval writes has fewer than 20."""
-
-
-def write_bytes(path: Path, data: bytes) -> Path:
-    """Write a file whole or not at all: beside it first, then renamed into place."""
-    draft = path.with_name(path.name + ".part")
-    try:
-        draft.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(draft, flags, 0o644), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
-    return path
 
 
 def write_json(path: Path, data: Any) -> Path:

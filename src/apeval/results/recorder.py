@@ -58,7 +58,7 @@ class Recorder:
         """An earlier run in the folder is replaced; with `careful` not if it can be resumed.
         Other files there are left alone. `command` and the hashes of `files`, further ones than
         the problem's own code and its policies, go into provenance.json."""
-        self.folder = prepare(Path(folder))
+        self.folder = prepare(folder)
         journal.refuse_link(self._journal)
         self.command = command
         self.files = [Path(file) for file in files]

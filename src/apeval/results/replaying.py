@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
@@ -59,9 +60,10 @@ class Replayed:
             "s_end": e.s_end[0].tolist(),
         }
 
-    def film(self, path: Path) -> Path:
+    def film(self, path: Path | str) -> Path:
         """Write an animated GIF: the problem's drawing, the environment's own pictures, or the
         series of states and disturbances."""
+        path = validate.output_file("path", path)
         if path.suffix.lower() != ".gif":
             raise ApevalError(f"an animation is a GIF: name it {path.with_suffix('.gif')}")
         scene = scene_of(self.problem, self.episodes, 0, self.key)

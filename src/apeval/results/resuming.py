@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.remedies import Option
@@ -61,7 +62,7 @@ def resume(
     >>> resume(folder).estimate == done.estimate  # it was complete
     True
     """
-    folder = Path(path)
+    folder = validate.input_folder("path", path)
     if not read_state(folder).resumable:
         return load(folder).result
     check(folder, INPUTS, read_state(folder))

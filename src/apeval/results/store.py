@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.files import read_json, write_json
@@ -25,8 +26,10 @@ RESULT, RECORDS, CURVE = "result.json", "failures.json", "curve.json"
 EXTENSION = "extended.json"
 
 
-def prepare(folder: Path) -> Path:
-    """Create the run folder, or say why it cannot be; done before anything is simulated."""
+def prepare(folder: Path | str, name: str = "folder") -> Path:
+    """Create the folder that the argument `name` asks for, or say why it cannot be; done before
+    anything is simulated."""
+    folder = validate.output_folder(name, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".writable"

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.run.progress import ESTIMATING, Progress
 from apeval.run.result import Result
@@ -26,6 +27,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path | str) -> None:
+        folder = validate.output_folder("tensorboard", folder)
         try:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError as error:

@@ -84,13 +84,14 @@ def answer_target(target: Target, frozen: Frozen, spent: Spending) -> TargetAnsw
     """How far the run came."""
     width = half_width(frozen.estimate)
     met = width <= target.error
+    too_wide = min(width / target.error, 1e100)  # whose square is a number still
     known = frozen.estimate.value > 0.0
     return TargetAnswer(
         error=target.error,
         reached=width if known else None,
         met=met,
         looks=frozen.looks,
-        budget=None if met or not known else spent.times(1.05 * (width / target.error) ** 2),
+        budget=None if met or not known else spent.times(1.05 * too_wide**2),
         unit=spent.unit,
     )
 

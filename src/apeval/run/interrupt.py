@@ -11,9 +11,9 @@ from types import FrameType
 
 from apeval.errors import unknown
 from apeval.simulate.source import Stop
+from apeval.stopping import SIGNALS, handlers
 
 FINISH, RAISE = "finish", "raise"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
@@ -30,12 +30,17 @@ def interrupts(mode: str) -> Iterator[Stop]:
     def ask(number: int, frame: FrameType | None) -> None:
         if stop.asked:
             _say("stopped")
+            earlier = before[number]
+            if callable(earlier):
+                earlier(number, frame)
             raise KeyboardInterrupt
         stop.asked = True
         _say("stopping after what is under way; Ctrl-C again stops at once")
 
-    before = {number: signal.signal(number, ask) for number in _SIGNALS}
+    before = handlers()
     try:
+        for each in SIGNALS:
+            signal.signal(each, ask)
         yield stop
     finally:
         for number, handler in before.items():

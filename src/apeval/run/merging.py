@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.diagnostics import ENOUGH, detection_limit
 from apeval.estimate.interval import estimate
@@ -16,7 +17,7 @@ from apeval.estimate.pool import pool
 from apeval.estimate.target import of_a_look
 from apeval.estimate.warnings import ENOUGH_COUNTED
 from apeval.remedies import Call, Option
-from apeval.run.past import Past, same_problem
+from apeval.run.past import Past, check_run, same_problem
 from apeval.run.view import in_words, line, range_in_words
 
 _DISAGREE = 1e-3  # chance of runs that lie so far apart, if all of them are right
@@ -105,11 +106,16 @@ def merge(runs: Sequence[Past], extended: bool = False, confidence: float | None
     on until he likes the interval covers less than it says, so the interval is that of one look
     among a few, as with a target error.
     """
+    wanted = None if confidence is None else validate.confidence(confidence)
+    if not isinstance(runs, Sequence) or isinstance(runs, str):
+        raise ApevalError(f"runs must be a list of runs; got {type(runs).__name__}")
     runs = list(runs)
+    for k, run in enumerate(runs):
+        check_run(f"runs[{k}]", run)
     _check(runs)
     results = [run.result for run in runs]
     sample, shares = pool([run.sample for run in runs], _budgets(runs))
-    wanted = results[0].confidence if confidence is None else confidence
+    wanted = results[0].confidence if wanted is None else wanted
     looked = extended or any(result.target is not None for result in results)
     numbers = estimate(sample, of_a_look(wanted) if looked else wanted)
     serious = _changed(runs) + _disagreement(runs) + _thin(sample.counting, numbers.ess)

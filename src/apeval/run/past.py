@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.estimate.target import of_a_look
@@ -37,6 +38,12 @@ class Past(Protocol):
     @property
     def identity(self) -> Mapping[str, Any]: ...
     def problem(self, address: str | None = None, **changes: Any) -> Problem: ...
+
+
+def check_run(name: str, run: Past) -> None:
+    """Refuse what is no run."""
+    what = "a run: what apeval.load returns, or an InMemory recorder"
+    validate.having(name, run, what, "result")
 
 
 def level(result: Result, wanted: float) -> float:

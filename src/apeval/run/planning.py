@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from apeval.errors import ApevalError
+from apeval import validate
 from apeval.estimate.interval import effective_size
 from apeval.estimate.needed import needed
 from apeval.estimate.sample import Sample
-from apeval.estimate.target import Target
 from apeval.problem.problem import Problem
 from apeval.remedies import Option, remedies
 from apeval.run.evaluate import LONGEST, evaluate, to_learn
@@ -152,11 +151,12 @@ def plan(
     >>> it.steps_range[0] <= it.steps <= it.steps_range[1] < it.monte_carlo_steps
     True
     """
-    Target(target_error)
+    target_error = validate.target_error(target_error)
+    seed, confidence = validate.seed(seed), validate.confidence(confidence)
+    validate.having("problem", problem, "a Problem: apeval.make(name) builds one", "seen_as")
+    validate.listener(listener)
     usual = to_learn(Budget(steps=LONGEST), problem).steps or LONGEST
-    steps = usual if pilot_steps is None else pilot_steps
-    if steps < 1:
-        raise ApevalError(f"the pilot needs at least one step; got {steps}")
+    steps = usual if pilot_steps is None else validate.whole("pilot_steps", pilot_steps, 1)
     pilot = _Pilot(problem, listener)
     result = evaluate(
         problem,

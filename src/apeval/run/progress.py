@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from apeval import validate
 from apeval.estimate.interval import Estimate
 from apeval.estimate.target import Target, half_width
 from apeval.simulate.simulation import Simulation
@@ -51,6 +52,7 @@ class Teller:
     _failures: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
+        validate.listener(self.listener)
         self._start = self._done
         self._episodes, self._failures = self.simulation.episodes, self.simulation.failures
 
@@ -88,5 +90,5 @@ class Teller:
         total = (budget.episodes if budget.steps is None else budget.steps) or 0
         if self.target is None or numbers is None or numbers.value <= 0.0:
             return total
-        times = max(1.0, (half_width(numbers) / self.target.error) ** 2)
+        times = max(1.0, min(half_width(numbers) / self.target.error, 1e100) ** 2)
         return min(total, self._start + int((self._done - self._start) * times))

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.target import Target
 from apeval.estimate.verdict import check_bound
@@ -102,21 +101,12 @@ def request(
         raise ApevalError(
             f"evaluate wants a Problem, got {type(problem).__name__}: apeval.make(name) builds one"
         )
-    whole = (("steps", steps), ("episodes", episodes), ("seed", seed), ("block", block))
-    for what, number in whole:
-        if number is not None and not isinstance(number, int | np.integer):
-            raise ApevalError(f"{what} must be a whole number; got {number!r}")
-    if seed is None or not isinstance(confidence, float):
-        raise ApevalError("seed must be a whole number and confidence a number below 1")
-    if not 0.0 < confidence < 1.0:
-        raise ApevalError(f"confidence must lie strictly between 0 and 1; got {confidence}")
-    if seed < 0:
-        raise ApevalError(f"the seed must be a whole number ≥ 0; got {seed}")
-    if block is not None and block < 1:
-        raise ApevalError(f"a block has at least 1 episode; got {block}")
-    target = None if target_error is None else Target(target_error)
+    seed, confidence = validate.seed(seed), validate.confidence(confidence)
+    if block is not None:
+        problem = dataclasses.replace(problem, chunk=validate.whole("block", block, 1))
+    target = None if target_error is None else Target(validate.target_error(target_error))
     if below is not None:
-        check_bound(below, confidence)
+        below = check_bound(below, confidence)
     if target is not None and steps is None and episodes is None:
         steps = LONGEST
     chosen = find_method(method or default_method(problem))
@@ -124,13 +114,13 @@ def request(
     if reason:
         raise ApevalError(reason)
     return Request(
-        problem if block is None else dataclasses.replace(problem, chunk=int(block)),
+        problem,
         chosen,
         build(chosen.config, settings or {}),
         Budget(steps, episodes),
         target,
         below,
-        int(seed),
+        seed,
         confidence,
         faults,
         bool(check),

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from apeval.errors import ApevalError
+from apeval import validate
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
 from apeval.estimate.interval import estimate
 from apeval.remedies import Option
-from apeval.run.past import Past, level
+from apeval.run.past import Past, check_run, level
 from apeval.run.view import line
 
 _COMMON = {
@@ -104,9 +104,9 @@ def compare(a: Past, b: Past, confidence: float | None = None) -> Versus:
     >>> compare(*runs).verdict
     'more often'
     """
-    wanted = a.result.confidence if confidence is None else confidence
-    if not 0.0 < wanted < 1.0:
-        raise ApevalError(f"confidence must lie strictly between 0 and 1; got {wanted}")
+    check_run("a", a)
+    check_run("b", b)
+    wanted = a.result.confidence if confidence is None else validate.confidence(confidence)
     side_a, side_b = _side(a), _side(b)
     found: Comparison = compare_sides(side_a, side_b, wanted)
     differences = _differences(a, b)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.reweigh import Reweighted, reweigh
 from apeval.problem.change import Change, beyond, changed, parse_change, widening
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
-from apeval.run.past import Past, differing, level
+from apeval.run.past import Past, check_run, differing, level
 from apeval.run.view import in_words, line, range_in_words
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.retrace import Retraced, retrace
 
+_HEAVIEST = 300.0  # the logarithm of a weight, whose square is a number still
 _CHECKED = 100  # failing and as many surviving episodes, replayed under a changed problem
 
 
@@ -99,16 +101,19 @@ def reweight(
     """
     if (nominal is None) == (problem is None):
         raise ApevalError("say what changes: nominal='std*1.2', or a problem with another nominal")
+    check_run("run", run)
+    wanted = run.result.confidence if confidence is None else validate.confidence(confidence)
     episodes = run.episodes
     if problem is None:
-        texts = [nominal] if isinstance(nominal, str) else list(nominal or [])
+        texts = validate.texts("nominal", nominal, "a change, such as 'std*1.2', or a list of them")
         changes = tuple(parse_change(text) for text in texts)
         law, law_0 = _by_words(episodes, changes)
         question = ", ".join(texts)
     else:
+        validate.having("problem", problem, "a Problem: apeval.make(name) builds one", "seen_as")
         law, law_0 = _by_problem(run, episodes, problem)
         question = _settings(run, problem)
-    return _answer(run, episodes, law, law_0, question, confidence)
+    return _answer(run, episodes, law, law_0, question, wanted)
 
 
 def _by_words(episodes: Episodes, changes: tuple[Change, ...]) -> tuple[Law, Law | None]:
@@ -155,17 +160,23 @@ def _answer(
     law: Law,
     law_0: Law | None,
     question: str,
-    confidence: float | None,
+    wanted: float,
 ) -> WhatIf:
     result, sample = run.result, run.sample
-    log_p = episodes.sum_rows(law.log_prob(episodes.a_E))
-    wider = _per_episode(episodes, widening(law, episodes.law))
-    outside = beyond(law, episodes.law, episodes.a_E.shape[1])
-    if law_0 is not None and episodes.law_0 is not None:
-        log_p = log_p + law_0.log_prob(episodes.a_0)
-        wider = wider + widening(law_0, episodes.law_0)
-        outside = outside or beyond(law_0, episodes.law_0, episodes.a_0.shape[1])
-    wanted = result.confidence if confidence is None else confidence
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+        log_p = episodes.sum_rows(law.log_prob(episodes.a_E))
+        wider = _per_episode(episodes, widening(law, episodes.law))
+        outside = beyond(law, episodes.law, episodes.a_E.shape[1])
+        if law_0 is not None and episodes.law_0 is not None:
+            log_p = log_p + law_0.log_prob(episodes.a_0)
+            wider = wider + widening(law_0, episodes.law_0)
+            outside = outside or beyond(law_0, episodes.law_0, episodes.a_0.shape[1])
+    heaviest = float(np.max(replace(sample, log_p=log_p).log_weights, initial=-np.inf))
+    if not heaviest < _HEAVIEST:
+        raise ApevalError(
+            f"{question}: the new nominal is too far from the old one, numbers cannot hold the "
+            "weights of the recorded episodes"
+        )
     found = reweigh(sample, log_p, level(result, wanted), wider)
     refused = (
         "the new nominal reaches values that the old one never takes, so no recorded episode "

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apeval.errors import ApevalError, ProblemError, SimulationError, blame, unknown
+from apeval import validate
+from apeval.errors import ProblemError, SimulationError, blame, unknown
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Option
@@ -40,10 +41,10 @@ class Policy:
     def __post_init__(self) -> None:
         if self.on_fault not in (STOP, UNRESOLVED):
             raise unknown("value of on_fault", str(self.on_fault), (STOP, UNRESOLVED))
-        if not isinstance(self.retries, int) or not 0 <= self.retries <= 100:
-            raise ApevalError(f"retries must be a whole number from 0 to 100; got {self.retries!r}")
-        if self.time_limit is not None and not self.time_limit > 0.0:
-            raise ApevalError(f"the time limit must be above 0 seconds; got {self.time_limit!r}")
+        object.__setattr__(self, "retries", validate.whole("retries", self.retries, 0, 100))
+        if self.time_limit is not None:
+            limit = validate.seconds("time_limit", self.time_limit)
+            object.__setattr__(self, "time_limit", limit)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from apeval import validate
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
@@ -12,7 +13,6 @@ from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.source import Source, StoppedError
 from apeval.simulate.task import cut
 
-_LARGEST = 10**12
 _FIRST_BATCH = 16  # where no episode's length is known yet
 
 
@@ -26,11 +26,8 @@ class Budget:
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.episodes is None):
             raise ApevalError("give a budget: either steps (decisions) or episodes, not both")
-        size, unit = (self.steps, "steps") if self.episodes is None else (self.episodes, "episodes")
-        if size is None or not 1 <= size <= _LARGEST:
-            raise ApevalError(
-                f"the budget must be at least 1 and at most {_LARGEST:,}; got {unit} = {size}"
-            )
+        unit = "steps" if self.episodes is None else "episodes"
+        object.__setattr__(self, unit, validate.whole(unit, getattr(self, unit), 1))
 
     def in_words(self) -> str:
         """The budget as a reader says it."""

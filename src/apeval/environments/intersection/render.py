@@ -13,6 +13,7 @@ from apeval.environments.intersection.geometry import Geometry
 from apeval.environments.intersection.gym_env import IntersectionAdversary
 from apeval.errors import ApevalError
 from apeval.problem.types import Array
+from apeval.writing import written_whole
 
 ROAD_GREY = 110
 AFTER_CRASH = 10
@@ -90,7 +91,7 @@ def replay(g: Geometry, a_E: Sequence[Sequence[float]] | Array, file: str | Path
     images = [Image.fromarray(frame) for frame in frames(g, a_E)]
     images += [images[-1]] * AFTER_CRASH
     file = Path(file)
-    images[0].save(
-        file, save_all=True, append_images=images[1:], duration=round(1000 * g.dt), loop=0
-    )
+    more, duration = images[1:], round(1000 * g.dt)
+    with written_whole(file) as gif:
+        images[0].save(gif, "GIF", save_all=True, append_images=more, duration=duration, loop=0)
     return file

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from apeval import validate
 from apeval.errors import ApevalError
 
 __all__ = ["write_report"]
@@ -16,14 +17,14 @@ def write_report(runs: Sequence[Path | str], out: Path | str, problem: str | Non
     `problem` says where the code of a problem of one's own is (`"file.py:factory"`); without it
     such a run's replays show recorded series only.
     """
-    from apeval.results.files import write_bytes
     from apeval.results.folder import load
     from apeval.results.report.material import distinct, gather
     from apeval.results.report.page import render
+    from apeval.writing import write_bytes
 
-    if not runs:
-        raise ApevalError("name at least one run folder")
-    out = Path(out)
+    if not isinstance(runs, Sequence) or isinstance(runs, str) or not runs:
+        raise ApevalError("runs must be a list of at least one run folder")
+    out = validate.output_file("out", out)
     materials = [gather(load(run), problem) for run in runs]
     text = render(distinct(materials, [Path(run) for run in runs]))
     try:

@@ -6,11 +6,14 @@ import importlib
 import pkgutil
 from typing import Protocol
 
+from apeval import validate
 from apeval.errors import ApevalError, unknown
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import Task, Trouble
+
+_MOST_WORKERS = 100_000
 
 
 class Crew(Protocol):
@@ -58,8 +61,10 @@ def find_backend(
     backend: str | Backend, workers: int | None = None, address: str | None = None
 ) -> Backend:
     """A backend by its name; an object that hires is taken as it is."""
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise ApevalError(f"workers must be a whole number of at least 1; got {workers!r}")
+    if workers is not None:
+        workers = validate.whole("workers", workers, 1, _MOST_WORKERS)
+    if address is not None and (not isinstance(address, str) or not address.strip()):
+        raise ApevalError(f"address must be that of a Ray cluster, such as 'auto'; got {address!r}")
     if not isinstance(backend, str):
         if not hasattr(backend, "hire"):
             raise ApevalError(

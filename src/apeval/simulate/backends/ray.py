@@ -24,9 +24,14 @@ from apeval.simulate.workers.parcel import (
     limit_torch,
     one_thread_inherited,
     pack,
+    set_for_a_while,
     unpack,
 )
 from apeval.simulate.workers.pool import ANSWER, GONE, HELLO, READY, UNFIT, Event, Pool
+from apeval.stopping import handlers
+
+# Ray would take SIGTERM over; read when it is imported
+_SIGNALS_LEFT_ALONE = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
 
 
 class Ray:
@@ -37,55 +42,100 @@ class Ray:
 
     def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> RayPool:
         try:
-            ray: Any = importlib.import_module("ray")
+            with set_for_a_while(_SIGNALS_LEFT_ALONE):
+                ray: Any = importlib.import_module("ray")
         except ImportError:
             raise ApevalError(
                 "the ray backend needs Ray: pip install 'apeval[cluster]', or use "
                 f"{Option('backend', 'processes')}"
             ) from None
         parcel = pack(problem, key)
-        mine = not ray.is_initialized()
-        if mine:
-            _begin(ray, self.workers, self.address)
-        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        size = min(self.workers or cores, cores)  # more would wait for ever
-        return RayPool(ray, parcel, size, time_limit, mine, self.address is not None)
+        mine = None if ray.is_initialized() else _begin(ray, self.workers, self.address)
+        try:
+            cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            size = min(self.workers or cores, cores)  # more would wait for ever
+            return RayPool(ray, parcel, size, time_limit, mine, self.address is not None)
+        except BaseException:
+            if mine is not None:
+                mine.end()
+            raise
 
 
-def _begin(ray: Any, workers: int | None, address: str | None) -> None:
+class Connection(threading.Thread):
+    """Starts Ray and ends it, in a thread of its own: the main thread can hear signals meanwhile,
+    and Ray, which takes SIGTERM over where it can, leaves it alone. The thread stays in between,
+    because processes that Ray starts end with the thread that started them."""
+
+    def __init__(self, ray: Any, options: dict[str, Any]) -> None:
+        super().__init__(name="ray", daemon=True)
+        self._ray, self._options = ray, options
+        self._begun, self._over = threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+
+    def begin(self) -> None:
+        """Wait until Ray has started; where a signal says otherwise, until it has ended."""
+        self.start()
+        try:
+            self._begun.wait()
+        except BaseException:
+            self.end()
+            raise
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> None:
+        """Wait until Ray has ended."""
+        self._over.set()
+        with _signals_kept():
+            self.join()
+
+    def run(self) -> None:
+        try:
+            self._ray.init(**self._options)
+        except BaseException as error:  # for the thread that waits
+            self._error = error
+            return
+        finally:
+            self._begun.set()
+        self._over.wait()
+        self._ray.shutdown()
+
+
+def _begin(ray: Any, workers: int | None, address: str | None) -> Connection:
     quiet = {"include_dashboard": False} if address is None else {}
     cpus = {"num_cpus": workers} if address is None and workers is not None else {}
-    path = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p or ".") for p in sys.path)
+    options = {
+        "address": address or "local",
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+        **quiet,
+        **cpus,
+    }
+    connection = Connection(ray, options)
+    inherited = {
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(p or ".") for p in sys.path),
+        **_SIGNALS_LEFT_ALONE,
+    }
     try:
         # workers of an embedded cluster inherit the limits
-        with one_thread_inherited(), _signals_kept():
-            ray.init(
-                address=address or "local",
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                **quiet,
-                **cpus,
-            )
+        with one_thread_inherited(), set_for_a_while(inherited), _signals_kept():
+            connection.begin()
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise ApevalError(
             f"no Ray cluster at {address or 'this machine'} ({' '.join(str(error).split())[:150]}):"
             f" start one with `ray start --head`, or leave {Option('address')} out"
         ) from None
-    finally:
-        if path is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = path
+    return connection
 
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Ray takes SIGTERM over when it starts; it is the run's, which knows how to end."""
+    """Where Ray was imported before, it takes SIGTERM over all the same when it starts, and gives
+    it to nobody when it ends; it is the run's, which knows how to end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = handlers()
     try:
         yield
     finally:
@@ -97,7 +147,13 @@ class RayPool(Pool):
     """A pool of actors."""
 
     def __init__(
-        self, ray: Any, parcel: bytes, size: int, time_limit: float | None, mine: bool, far: bool
+        self,
+        ray: Any,
+        parcel: bytes,
+        size: int,
+        time_limit: float | None,
+        mine: Connection | None,
+        far: bool,
     ) -> None:
         environment = {"runtime_env": {"env_vars": dict(ONE_THREAD)}} if far else {}
         actor = ray.remote(num_cpus=1, max_restarts=0, **environment)(Actor)
@@ -114,8 +170,8 @@ class RayPool(Pool):
 
     def close(self) -> None:
         super().close()
-        if self._mine:
-            self._ray.shutdown()
+        if self._mine is not None:
+            self._mine.end()
 
 
 class Actor:

@@ -71,8 +71,15 @@ def limit_torch() -> None:
 @contextmanager
 def one_thread_inherited() -> Iterator[None]:
     """Processes that are started here inherit the limits."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
+    with set_for_a_while(ONE_THREAD):
+        yield
+
+
+@contextmanager
+def set_for_a_while(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables, as they were before in the end."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
