@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,7 @@ def _whole(name: str, other: Path) -> Iterator[Edit]:
     """The file gone, or another run's in its place."""
     yield Edit(f"{name}:gone", lambda folder: (folder / name).unlink())
     if (other / name).exists() and name != "manifest.json":
-        yield Edit(
-            f"{name}:of another run", lambda folder: _copy(other / name, folder / name)
-        )
+        yield Edit(f"{name}:of another run", lambda folder: _copy(other / name, folder / name))
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -166,7 +165,7 @@ def _batches(folder: Path) -> Iterator[Edit]:
     """Batches of the journal swapped, doubled, or gone with the rest renumbered."""
     stems = sorted({name.split(".")[0] for name in files(folder) if name.startswith("episodes/")})
     kinds = ("decisions", "episodes")
-    for one, two in zip(stems, stems[1:], strict=False):
+    for one, two in pairwise(stems):
 
         def swap(run: Path, one: str = one, two: str = two, kinds: tuple[str, ...] = kinds) -> None:
             for kind in kinds:

@@ -204,9 +204,7 @@ def _strike(process: subprocess.Popen[bytes], way: str) -> None:
             process.send_signal(signal.SIGINT)
 
 
-def _judge(
-    it: Kill, scene: Scene, way: str, code: int, out: str, err: str, reached: bool
-) -> None:
+def _judge(it: Kill, scene: Scene, way: str, code: int, out: str, err: str, reached: bool) -> None:
     """Exit codes and words of a command that ended."""
     allowed = {0, 130} if way != "SIGKILL" else {0, -signal.SIGKILL}
     if not reached:  # Python's own start, which nobody can catch

@@ -38,6 +38,7 @@ _LINES: dict[str, list[str]] = {
 }
 """A line of every command that is answered; a command that is not here is called alone."""
 _MAY_SAY_NO = ("check", "truth", "reproduce", "bench", "reweight", "plan")
+_CODES = {0: "answered", 1: "said no", 2: "refused", 130: "stopped"}
 _SECONDS = 2.0  # a command that does what it was asked is stopped then
 _WRITES = ("out", "killed", "page.html", "tables", "runs", "fresh.py", "film.gif", "merged.json")
 
@@ -60,7 +61,8 @@ _TEXTS = {
     "nan": "std=nan", "star nan": "std*nan", "star inf": "std*inf", "star 0": "std*0",
     "star -1": "std*-1", "star huge": "std*1e300", "star tiny": "std*1e-300", "index": "std[9]*2",
     "negative index": "std[-1]*2", "percent": "std+nan%", "problem": "problem.std=nan",
-    "problem inf": "problem.std=inf", "problem -1": "problem.std=-1", "problem text": "problem.std=x",
+    "problem inf": "problem.std=inf", "problem -1": "problem.std=-1",
+    "problem text": "problem.std=x",
     "beta": "problem.beta=nan", "unknown": "problem.none=1", "share": "pilot_share=nan",
     "share 2": "explore_share=2", "ess": "target_ess=-1", "newline": "a\nb=1", "escape": "\x1b[2J",
     "picture": "💥", "long": "x" * 5_000, "code": "__import__('os')", "comma": ";",
@@ -188,7 +190,7 @@ def _judge(calls: Calls, line: list[str], said: Said, before: set[str]) -> None:
         calls.find(what, "left behind", ", ".join(sorted(new))[:200])
     if said.code == 0 and _is_nonsense(line, said):
         calls.find(what, "nonsense accepted", said.out[:200])
-    calls.tally[{0: "answered", 1: "said no", 2: "refused", 130: "stopped"}.get(said.code, "?")] += 1
+    calls.tally[_CODES.get(said.code, "?")] += 1
 
 
 def _is_nonsense(line: list[str], said: Said) -> bool:

@@ -64,7 +64,8 @@ def seal(folder: Path, seals: list[Seal]) -> None:
     """Write the hashes of what is there now. One whose file or place the edit has taken away is
     left as it was."""
     for _ in range(_ROUNDS):
-        if not any([_renew(folder, it) for it in seals]):
+        renewed = [_renew(folder, it) for it in seals]
+        if not any(renewed):
             return
 
 

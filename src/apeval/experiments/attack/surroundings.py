@@ -28,7 +28,7 @@ _CHANGES = {
     "other nominal": ("own.py", "(0.0, std)", "(0.0, 1.2 * std)"),
     "other start": ("own.py", "initial=apeval.Normal(0.0, 0.5)", "initial=apeval.Normal(0.0, 0.9)"),
     "other policy": ("own.py", "-0.1 * x", "-0.3 * x"),
-    "other margin": ("own.py", "margin=lambda x: top - x[:, 0]", "margin=lambda x: top - x[:, 0] / 2"),
+    "other margin": ("own.py", "margin=lambda x: top", "margin=lambda x: top + 0.5"),
     "other horizon": ("own.py", "horizon=5", "horizon=6"),
     "other module": ("attacked_part.py", "0.9", "1.1"),
 }  # fmt: skip
