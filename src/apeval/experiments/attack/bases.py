@@ -105,8 +105,9 @@ def prepare(folder: Path) -> None:
             for which, seed in (("run", 0), ("other", OTHER_SEED)):
                 target = Path(name, which)
                 recorder = recorders[base.state if which == "run" else "finished"]
+                code = [Path("own.py")] if base.own and base.problem else []
                 with contextlib.suppress(KeyboardInterrupt):
-                    _evaluate(problem, base, seed, recorder(target))
+                    _evaluate(problem, base, seed, recorder(target, files=code))
     _extend(folder)
 
 

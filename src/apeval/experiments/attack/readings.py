@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.experiments.attack.bases import OTHER_SEED, Base
+from apeval.experiments.attack.command import ran
 from apeval.experiments.fuzz.calls import Calls, Said
 
 _UNIMPORTANT = ("seconds", "run", "a", "b", "command", "remedy")
@@ -55,8 +56,16 @@ class Reading:
         """Run it in the sandbox, which is the current folder."""
         writes = [calls.sandbox / it for it in self.writes]
         said = calls.command(*self.words, writes=writes, stop=self.stop)
-        if said is None:
-            return Answer(None, why="traceback")
+        return Answer(None, why="traceback") if said is None else self._answer(said)
+
+    def ask_alone(self, calls: Calls) -> Answer:
+        """Run it in a process of its own, which imports the user's files anew."""
+        done = ran(self.words, calls.sandbox)
+        if "Traceback (most recent call last)" in done.stderr:
+            calls.find(" ".join(self.words), "traceback", done.stderr[-300:])
+        return self._answer(Said(done.returncode, done.stdout, done.stderr))
+
+    def _answer(self, said: Said) -> Answer:
         if said.code not in (0, 130) or (said.code == 130 and not said.out):
             return Answer(None, why=said.err.strip()[:200])
         return self.extract(said)

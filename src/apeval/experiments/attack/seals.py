@@ -44,20 +44,31 @@ class Seal:
 
 def find_seals(folder: Path) -> list[Seal]:
     """Every hash in a folder that can be computed from what is there."""
-    known: dict[str, tuple[str, Where | None, int]] = {}
-    for name in _json_files(folder):
-        for where, value in walk(read(folder / name)):
-            if isinstance(value, dict | list):
-                for k, written in enumerate(_WRITTEN):
-                    known.setdefault(_sha256(written(value).encode()), (name, where, k))
+    objects = {name: _objects(read(folder / name), name) for name in _json_files(folder)}
+    known: dict[str, _Of] = {}
+    for found in objects.values():
+        known = {**found, **known}
     for name in files(folder):
         known[_sha256((folder / name).read_bytes())] = (name, None, 0)
     return [
-        Seal(name, where, *known[value])
-        for name in _json_files(folder)
+        Seal(name, where, *{**known, **own}[value])  # an object that two files hold: its own
+        for name, own in objects.items()
         for where, value in walk(read(folder / name))
         if isinstance(value, str) and _HASH.fullmatch(value) and value in known
     ]
+
+
+_Of = tuple[str, Where | None, int]
+
+
+def _objects(data: Any, name: str) -> dict[str, _Of]:
+    """Every object and list in a file, by its hashes."""
+    return {
+        _sha256(written(value).encode()): (name, where, k)
+        for where, value in walk(data)
+        if isinstance(value, dict | list)
+        for k, written in enumerate(_WRITTEN)
+    }
 
 
 def seal(folder: Path, seals: list[Seal]) -> None:

@@ -86,7 +86,7 @@ def _all(values: Any) -> None:
     elif values.dtype.kind == "f":
         values += 0.3
     else:
-        values[:] = 1 - (values > 0) if values.max(initial=0) <= 1 else values[::-1].copy()
+        values[:] = 1 - (values > 0) if values.max(initial=0) <= 1 else values + 1
 
 
 def _one(values: Any) -> None:
