@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import inspect
 import json
 import multiprocessing
 import os
@@ -31,8 +30,11 @@ _ADDRESS = "ways.every:problem"
 _EPISODES, _SEED = 1_500, 10_000
 _SECONDS = 60.0  # that a run may take; Ray needs some to start
 _PRELOADED = ["apeval.experiments.attack.users", "apeval.run.evaluate", "numba", "pyarrow.parquet"]
-_OWN = ("seconds", "parameters")
-"""What two results of one problem may differ in: the time, and the name of the way."""
+_NUMBERS = (
+    "estimate", "standard_error", "interval", "confidence", "seed", "steps", "episodes", "failures",
+    "final", "kinds", "modes", "tail", "unresolved", "detection_limit", "value", "trusted",
+)  # fmt: skip
+"""What two results of one problem share, bit for bit; not the time, nor how remedies are worded."""
 _RAY = (
     "step scales a_E in place", "policy counts its calls", "prints in the simulator",
     "the process's number", "NaN late", "a worker ends late",
@@ -169,8 +171,6 @@ def _python(way: str, proper: bool, method: str, backend: str) -> dict[str, Any]
     given: dict[str, Any] = {"seed": _SEED, "backend": backend, "episodes": _EPISODES}
     if backend != "serial":
         given["workers"] = 2
-    if proper and "check" in inspect.signature(evaluate).parameters:
-        given["check"] = False
     try:
         result = evaluate(make(_ADDRESS, way=way, proper=proper), method, **given)
         data = json.loads(json.dumps(result.as_json()))
@@ -180,7 +180,7 @@ def _python(way: str, proper: bool, method: str, backend: str) -> dict[str, Any]
         if user_frame(error) is not None or isinstance(error, KeyboardInterrupt):
             return {"kind": "refused", "detail": repr(error)}
         return {"kind": "traceback", "detail": traceback.format_exc()[-400:]}
-    return {"kind": "answered", "numbers": {k: v for k, v in data.items() if k not in _OWN}}
+    return {"kind": "answered", "numbers": {k: data.get(k) for k in _NUMBERS}}
 
 
 def _command(folder: Path, way: str, proper: bool, method: str, backend: str) -> dict[str, Any]:
@@ -214,4 +214,4 @@ def _told(code: Any, out: str, err: str) -> dict[str, Any]:
     if not is_json(out):
         return {"kind": "no JSON", "detail": out[:200]}
     data = json.loads(out)
-    return {"kind": "answered", "numbers": {k: v for k, v in data.items() if k not in _OWN}}
+    return {"kind": "answered", "numbers": {k: data.get(k) for k in _NUMBERS}}
