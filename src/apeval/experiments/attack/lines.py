@@ -34,7 +34,7 @@ _LINES: dict[str, list[str]] = {
     "export": ["export", "run", "--csv", "tables"],
     "list": ["list"],
     "reproduce": ["reproduce", "convergence", "--seeds", "1"],
-    "bench": ["bench", "floor", "--seeds", "1"],
+    "bench": ["bench", "speed", "--seeds", "1"],
 }
 """A line of every command that is answered; a command that is not here is called alone."""
 _MAY_SAY_NO = ("check", "truth", "reproduce", "bench", "reweight", "plan")
@@ -214,8 +214,8 @@ def _allowed(calls: Calls, words: list[str]) -> list[Path]:
     told = [words[k + 1] for k, word in enumerate(words[:-1]) if word in ("--out", "--csv")]
     told += [words[k + 1] for k, word in enumerate(words[:-1]) if word == "--tensorboard"]
     told += words[1:2] if words[0] in ("new", "resume") else []
-    folders = [calls.sandbox / it for it in (*told, *_WRITES) if it.strip() and "\0" not in it]
-    return [*folders, calls.sandbox / "none"]
+    plain = [Path(it) for it in (*told, *_WRITES) if it.strip() and "\0" not in it]
+    return [calls.sandbox / path.parts[0] for path in plain]
 
 
 def _lay_out(calls: Calls, prepared: Path) -> None:
