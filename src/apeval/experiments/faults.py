@@ -69,7 +69,7 @@ def compare(folder: Path, seed: int, episodes: int, cost: float, kills: int) -> 
         "workers": struck["workers"],
         "runs": struck["runs"],
         "resumed": struck["resumed"],
-        "identical": _told(quiet) == _told(fire),
+        "identical": told(quiet) == told(fire),
         "episodes_are_whole": sorted(ids.tolist()) == list(range(result.episodes)),
     }
 
@@ -126,7 +126,7 @@ def _start(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
-def _told(folder: Path) -> dict[str, Any]:
+def told(folder: Path) -> dict[str, Any]:
     """What a run says, but for the time it took."""
     data = json.loads((folder / "result.json").read_text("utf-8"))
     return {k: v for k, v in data.items() if k != "seconds"}

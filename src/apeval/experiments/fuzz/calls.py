@@ -16,11 +16,12 @@ import signal
 import sys
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import bidirectional, category
 
 from apeval.errors import ApevalError, user_frame
@@ -35,6 +36,14 @@ _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(importlib.import_module("apeval").__file__ or "").parent)
 
 
+class Said(NamedTuple):
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+
 @dataclass
 class Calls:
     """Calls in one sandbox, and what was found in them."""
@@ -43,15 +52,19 @@ class Calls:
     auditor: Auditor
     beat: Callable[[str], None] = lambda what: None
     """Told of each call before it begins."""
+    case: int | str = 0
+    """The seed or the name of the input."""
     findings: list[dict[str, str]] = field(default_factory=list)
     refused: int = 0
     answered: int = 0
+    tally: Counter[str] = field(default_factory=Counter)
+    """Further counts of a family's own."""
 
     def command(
         self, *arguments: str, writes: Sequence[Path] = (), stop: float | None = None
-    ) -> None:
-        """The command line, in this process; with `stop`, Ctrl-C is pressed after so many seconds
-        and again every second."""
+    ) -> Said | None:
+        """The command line, in this process: what it said, or None where it ended in a traceback.
+        With `stop`, Ctrl-C is pressed after so many seconds and again every second."""
         what = "apeval " + " ".join(arguments)
         out, err = _stream("strict"), _stream("backslashreplace")
         code: Any = None
@@ -71,24 +84,25 @@ class Calls:
                     code = ended.code
 
         if not self._watched(what, run, writes):
-            return
+            return None
         said, complained = _text(out), _text(err)
         if stop is not None and code == _STOPPED:
             self.answered += 1
         elif code in _ANSWERS:
             self.answered += 1
-            if "--json" in arguments and not _is_json(said):
-                self._find(what, "no JSON", said[:200])
+            if "--json" in arguments and not is_json(said):
+                self.find(what, "no JSON", said[:200])
             if "--json" not in arguments and _is_obeyed(said):
-                self._find(what, "characters that a terminal obeys", repr(said)[:200])
+                self.find(what, "characters that a terminal obeys", repr(said)[:200])
         elif code == _REFUSED:
             self.refused += 1
             helped = not complained and "Usage:" in said
             why = None if helped else _not_one_line(complained)
             if why is not None:
-                self._find(what, "no clear line", f"{why}: {complained[:300]!r}")
+                self.find(what, "no clear line", f"{why}: {complained[:300]!r}")
         else:
-            self._find(what, "exit code", f"{code}: {complained[:300]!r}")
+            self.find(what, "exit code", f"{code}: {complained[:300]!r}")
+        return Said(code if isinstance(code, int) else 0, said, complained)
 
     def python(
         self,
@@ -109,7 +123,7 @@ class Calls:
             except ApevalError as error:
                 self.refused += 1
                 if why := _not_one_line(f"apeval: {error}\n"):
-                    self._find(what, "no clear line", f"{why}: {str(error)[:300]!r}")
+                    self.find(what, "no clear line", f"{why}: {str(error)[:300]!r}")
             except (Exception, SystemExit) as error:
                 if not users_code or user_frame(error) is None:
                     raise
@@ -128,11 +142,11 @@ class Calls:
                 run()
             except (Exception, SystemExit) as error:
                 ended = False
-                self._find(what, "traceback", _place(error))
+                self.find(what, "traceback", _place(error))
         for path in changes(before, listing(self.sandbox), writes):
-            self._find(what, "changed a file", path)
+            self.find(what, "changed a file", path)
         for event in self.auditor.heard:
-            self._find(what, "outside the sandbox", event)
+            self.find(what, "outside the sandbox", event)
         return ended
 
     @contextlib.contextmanager
@@ -143,9 +157,10 @@ class Calls:
         for warning in told:
             if warning.filename.startswith(_PACKAGE) and not warning.filename.startswith(_HERE):
                 where = f"{Path(warning.filename).relative_to(_PACKAGE)}:{warning.lineno}"
-                self._find(what, "warning", f"{warning.message} ({where})")
+                self.find(what, "warning", f"{warning.message} ({where})")
 
-    def _find(self, what: str, kind: str, detail: str) -> None:
+    def find(self, what: str, kind: str, detail: str) -> None:
+        """Note a finding."""
         self.findings.append(
             {"call": self._said(what)[:300], "kind": kind, "detail": self._said(detail)[:400]}
         )
@@ -184,7 +199,9 @@ def _text(stream: io.TextIOWrapper) -> str:
     return stream.read()
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
+    """Whether a text is one JSON value, by the standard."""
+
     def refuse(constant: str) -> float:
         raise ValueError(constant)
 

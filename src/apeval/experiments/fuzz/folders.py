@@ -110,7 +110,7 @@ def brittle() -> apeval.Problem:
 """
 
 
-class _Killed(Recorder):
+class Killed(Recorder):
     """Ends after its first batch, as by Ctrl-C twice."""
 
     def batch(self, episodes: Episodes, position: int) -> None:
@@ -118,7 +118,7 @@ class _Killed(Recorder):
         raise KeyboardInterrupt
 
 
-class _Stopped(Recorder):
+class Stopped(Recorder):
     """Is asked to come to an end after its first batch, as by Ctrl-C."""
 
     def batch(self, episodes: Episodes, position: int) -> None:
@@ -130,7 +130,7 @@ class _Stopped(Recorder):
 def prepare(folder: Path) -> None:
     """The undamaged runs: of every one the three states, and one with another seed."""
     (folder / "own.py").write_text(_OWN, "utf-8")
-    recorders = {"finished": Recorder, "unfinished": _Killed, "stopped": _Stopped}
+    recorders = {"finished": Recorder, "unfinished": Killed, "stopped": Stopped}
     for it in ORIGINALS:
         problem = make(it.address(folder), **it.parameters)
         for name in (*recorders, "other"):

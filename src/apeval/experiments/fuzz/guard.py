@@ -10,9 +10,10 @@ import random
 import shutil
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from apeval.experiments.fuzz.calls import Calls
@@ -26,17 +27,27 @@ FAMILIES = {
     "folders": "apeval.experiments.fuzz.folders",
     "configurations": "apeval.experiments.fuzz.configurations",
     "problems": "apeval.experiments.fuzz.problems",
+    "attacked folders": "apeval.experiments.attack.folders",
+    "command lines": "apeval.experiments.attack.lines",
 }
 """Modules with LIBRARIES, which are loaded before the clock starts, `prepare(folder)`, once, and
-`fuzz(calls, rng, prepared)` for each input."""
+`fuzz(calls, rng, prepared)` for each input, whose seed or name is `calls.case`."""
+Inputs = list[int | str]
 
 
 def run_inputs(
-    family: str, seeds: Sequence[int], seconds: float = SECONDS
+    family: str,
+    seeds: Sequence[int] | Sequence[str],
+    seconds: float = SECONDS,
+    prepared: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The outcome of every input: findings, and how many calls answered or refused."""
-    left = list(seeds)
+    """The outcome of every input, by its seed or name: findings, and how many calls answered or
+    refused. `prepared`: what the module's `prepare` has made already."""
+    left: Inputs = list(seeds)
     with tempfile.TemporaryDirectory(prefix="apeval-fuzz-") as folder:
+        if prepared is not None:
+            shutil.copytree(prepared, Path(folder, "prepared"))
+            Path(folder, "ready").touch()
         while left:
             with _child(family, left, Path(folder)) as told:
                 for outcome in _heard(told, left, seconds):
@@ -45,7 +56,7 @@ def run_inputs(
 
 
 @contextlib.contextmanager
-def _child(family: str, seeds: list[int], folder: Path) -> Iterator[Connection]:
+def _child(family: str, seeds: Inputs, folder: Path) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
     mine, its = context.Pipe()
     process = context.Process(
@@ -63,7 +74,7 @@ def _child(family: str, seeds: list[int], folder: Path) -> Iterator[Connection]:
             process.join()
 
 
-def _heard(told: Connection, seeds: list[int], seconds: float) -> Iterator[dict[str, Any]]:
+def _heard(told: Connection, seeds: Inputs, seconds: float) -> Iterator[dict[str, Any]]:
     """Outcomes in the order of the seeds; ends early where the child hung or crashed, after an
     outcome that says so."""
     at, limit = "starting", _STARTING
@@ -87,17 +98,22 @@ def _heard(told: Connection, seeds: list[int], seconds: float) -> Iterator[dict[
         if at == "starting":
             raise RuntimeError(f"the fuzzer itself did not start: {word}")
         detail = f"more than {seconds:g} s" if word == "hang" else "the process ended"
-        yield _outcome(seed, [{"call": at, "kind": word, "detail": detail}], 0, 0)
+        yield _outcome(seed, [{"call": at, "kind": word, "detail": detail}])
         return
 
 
 def _outcome(
-    seed: int, findings: list[dict[str, str]], answered: int, refused: int
+    seed: int | str,
+    findings: list[dict[str, str]],
+    answered: int = 0,
+    refused: int = 0,
+    tally: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    return {"seed": seed, "answered": answered, "refused": refused, "findings": findings}
+    counts = {"answered": answered, "refused": refused, "tally": dict(tally)}
+    return {"seed": seed, **counts, "findings": findings}
 
 
-def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
+def _work(name: str, seeds: Inputs, folder: Path, tell: Connection) -> None:
     """The child: prepares once, then runs one input after the other."""
     _limit_memory()
     for number in (1, 2):  # what a library writes to the terminal itself is of no interest
@@ -116,14 +132,15 @@ def _work(name: str, seeds: list[int], folder: Path, tell: Connection) -> None:
     for seed in seeds:
         sandbox = Path(tempfile.mkdtemp(dir=folder, prefix="box"))
         os.chdir(sandbox)
-        calls = Calls(sandbox, auditor, beat=lambda what: tell.send(("at", what)))
+        calls = Calls(sandbox, auditor, lambda what: tell.send(("at", what)), seed)
         calls.beat("preparing an input")
         try:
             module.fuzz(calls, random.Random(f"{name} {seed}"), prepared)
         except BaseException:
             tell.send(("broken", traceback.format_exc()))
             raise
-        tell.send(("done", _outcome(seed, calls.findings, calls.answered, calls.refused)))
+        counts = calls.answered, calls.refused, calls.tally
+        tell.send(("done", _outcome(seed, calls.findings, *counts)))
         os.chdir(folder)
         shutil.rmtree(sandbox, ignore_errors=True)
     tell.close()
