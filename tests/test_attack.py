@@ -15,7 +15,7 @@ from apeval.errors import ApevalError
 from apeval.experiments import attack
 from apeval.experiments.attack import folders, kills, lines, users
 from apeval.experiments.attack.edits import edits
-from apeval.experiments.attack.readings import Answer, judge
+from apeval.experiments.attack.readings import Answer, Page, judge
 from apeval.experiments.attack.seals import find_seals, seal
 from apeval.experiments.attack.ways.every import WAYS
 from apeval.experiments.registry import Request
@@ -108,6 +108,10 @@ def test_answers_are_judged() -> None:
     assert judge(honest, Answer({"estimate": 2.0})) == "different"
     assert judge(honest, Answer({"estimate": 2.0}, "not to be trusted")) == "warned"
     assert judge(Answer(None), Answer({"estimate": 2.0})) == "answered"
+    page = Answer(Page(("estimate", "0.1", "nominal", "0.5")))
+    assert judge(page, Answer(Page(("estimate", "0.1")))) == "less"
+    assert judge(page, Answer(Page(("nominal", "0.5", "estimate", "0.1")))) == "different"
+    assert judge(page, Answer(Page(("estimate", "0.2")))) == "different"
 
 
 def test_a_torn_file_and_a_wrong_number_are_findings(tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ _TAG = re.compile(r"<[^>]+>")
 _DRAWN = re.compile(r"<(script|style|svg)\b.*?</\1>", re.S)
 
 
+class Page(tuple[str, ...]):
+    """The lines of a page."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a reading said."""
@@ -33,11 +37,16 @@ class Answer:
 
 
 def judge(honest: Answer, seen: Answer) -> str:
-    """same, refused, warned, different; or answered, where the undisturbed run is refused."""
+    """same, less (a page that leaves something out), refused, warned, different; or answered, where
+    the undisturbed run is refused."""
     if seen.numbers is None:
         return "refused"
     if seen.numbers == honest.numbers:
         return "same"
+    if isinstance(seen.numbers, Page) and isinstance(honest.numbers, Page):
+        left = iter(honest.numbers)
+        if all(line in left for line in seen.numbers):  # in the same order
+            return "less"
     if seen.warned != honest.warned and seen.warned:
         return "warned"
     return "different" if honest.numbers is not None else "answered"
@@ -124,7 +133,8 @@ def _page(said: Said) -> Answer:
     doubt = pieces.pop("warnings")
     pieces["evaluated"] = _without_time(pieces["evaluated"])
     serious = "No warnings" not in " ".join(doubt)
-    return Answer((_words(head), pieces), tuple(doubt) if serious else None)
+    lines = [line for part in (_words(head), *pieces.values()) for line in part]
+    return Answer(Page(lines), tuple(doubt) if serious else None)
 
 
 def _section(page: str, name: str) -> list[str]:
