@@ -17,7 +17,7 @@ from apeval.estimate.interval import bounds, estimate, probability
 from apeval.estimate.sample import Sample
 from apeval.results.files import read_object
 from apeval.results.inputs import INPUTS, check_about
-from apeval.results.manifest import PROVENANCE
+from apeval.results.manifest import PROVENANCE, check_asked
 from apeval.results.samples import SAMPLE
 from apeval.results.store import RESULT
 from apeval.run.past import level
@@ -42,6 +42,7 @@ def check_agreement(run: Run) -> None:
     inputs = run.provenance["inputs"]
     about = read_object(run.path / INPUTS)
     check_about(about, run.path / INPUTS)
+    check_asked(run.path, run.manifest, about["inputs"])
     for name in ("inputs", "inputs_sha256", "identity", "source_sha256", "versions", "command"):
         if about.get(name) != run.provenance.get(name):
             raise _damaged(run.path / PROVENANCE, f"{name} is not that of {INPUTS}")

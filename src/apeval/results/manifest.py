@@ -15,6 +15,7 @@ from apeval.results.faults import FAULTS
 from apeval.results.files import as_json, read_object, regular, whole, write_json
 from apeval.results.inputs import INPUTS, how_to_resume
 from apeval.results.model import ARRAYS, STRUCTURE
+from apeval.results.provenance import counted
 from apeval.results.samples import SAMPLE
 from apeval.results.store import CURVE, EXTENSION, RECORDS, RESULT
 
@@ -36,6 +37,8 @@ class Manifest:
     """Batches in the journal."""
     journal: str = journal.EMPTY
     """What the last batch is sealed with, and by it all before."""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the run was asked, as run.json says it too."""
     course: int | None = None
     """Batches that belong to the course of an uninterrupted run; None: all that are there."""
     hashes: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +59,7 @@ def write_manifest(folder: Path, it: Manifest) -> None:
         "complete": it.complete,
         "batches": it.batches,
         "journal": it.journal,
+        "inputs": dict(it.inputs),
         "sha256": {name: hash_of(folder / name) for name in present},
     }
     if it.interrupted:
@@ -93,7 +97,10 @@ def read_state(folder: Path) -> Manifest:
     course = whole(data, "course", path) if "course" in data else None
     interrupted = data.get("interrupted") is True
     batches = whole(data, "batches", path, 1 if complete else 0)
-    return Manifest(complete, interrupted, batches, head, course, hashes, pending)
+    inputs = data.get("inputs")
+    if not isinstance(inputs, dict):
+        raise ApevalError(f"{path} is damaged: it does not say what was asked")
+    return Manifest(complete, interrupted, batches, head, inputs, course, hashes, pending)
 
 
 def _hashes(data: Any, path: Path) -> dict[str, str]:
@@ -161,6 +168,14 @@ def check_all(folder: Path, manifest: Manifest) -> None:
     for name in OPTIONAL:
         if (folder / name).exists() and name not in {**manifest.hashes, **manifest.pending}:
             raise ApevalError(f"{folder / name} is damaged: it is no part of the stored run")
+
+
+def check_asked(folder: Path, manifest: Manifest, inputs: Mapping[str, Any]) -> None:
+    """The inputs in run.json are those that the manifest names."""
+    asked = counted(inputs)
+    for name in sorted({*asked, *manifest.inputs}):
+        if asked.get(name) != manifest.inputs.get(name):
+            raise ApevalError(f"{folder / INPUTS} is damaged: {name} is not what {MANIFEST} says")
 
 
 def hash_of(path: Path) -> str:

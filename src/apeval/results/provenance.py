@@ -54,11 +54,16 @@ def provenance(
     }
 
 
+def counted(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs that a run's numbers depend on."""
+    return {k: v for k, v in inputs.items() if k not in _FREE}
+
+
 def inputs_hash(inputs: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
     """SHA-256 over what a run's numbers depend on: its inputs but for what is done with faults,
     and the problem's identity."""
-    counted = {k: v for k, v in inputs.items() if k not in _FREE}
-    text = json.dumps([counted, identity], sort_keys=True, ensure_ascii=False, allow_nan=False)
+    told = [counted(inputs), identity]
+    text = json.dumps(told, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

@@ -21,12 +21,13 @@ from apeval.results.manifest import (
     PROVENANCE,
     Manifest,
     check,
+    check_asked,
     read_state,
     write_listed,
     write_manifest,
 )
 from apeval.results.model import model_of, write_model
-from apeval.results.provenance import inputs_hash, now, provenance
+from apeval.results.provenance import counted, inputs_hash, now, provenance
 from apeval.results.recorded import Recorded, usable
 from apeval.results.samples import write_sample
 from apeval.results.store import prepare, save
@@ -93,6 +94,7 @@ class Recorder:
         state = read_state(self.folder)
         check(self.folder, INPUTS, state)
         asked = read_inputs(self.folder)
+        check_asked(self.folder, state, asked.about["inputs"])
         bound = inputs_hash(asked.about["inputs"], asked.identity)
         usable_ = usable(self._journal, bound, state)
         self.note = f"dropped: {usable_.damage}" if usable_.damage else None
@@ -120,8 +122,11 @@ class Recorder:
             self._write_state()
 
     def _write_state(self, course: int | None = None) -> None:
-        state = Manifest(batches=self.batches, journal=self._head, course=course)
-        write_manifest(self.folder, state)
+        write_manifest(self.folder, self._state(course=course))
+
+    def _state(self, **more: Any) -> Manifest:
+        asked = counted(self._about["inputs"])
+        return Manifest(batches=self.batches, journal=self._head, inputs=asked, **more)
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Write what was asked; of an earlier run nothing is left."""
@@ -197,11 +202,9 @@ class Recorder:
             else:
                 (self.folder / FAULTS).unlink(missing_ok=True)
             course = self.batches if self._course is None else self._course
-            state = Manifest(
+            state = self._state(
                 complete=True,
                 interrupted=result.interrupted,
-                batches=self.batches,
-                journal=self._head,
                 course=course if result.interrupted else None,
             )
             write_manifest(self.folder, state)

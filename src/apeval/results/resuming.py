@@ -18,7 +18,7 @@ from apeval.problem.problem import Problem
 from apeval.remedies import Option
 from apeval.results.folder import load
 from apeval.results.inputs import INPUTS, changes, read_inputs
-from apeval.results.manifest import check, read_state
+from apeval.results.manifest import check, check_asked, read_state
 from apeval.results.recipe import build_again
 from apeval.results.recorder import Recorder
 from apeval.run.evaluate import evaluate
@@ -65,8 +65,10 @@ def resume(
     folder = validate.input_folder("path", path)
     if not read_state(folder).resumable:
         return load(folder).result
-    check(folder, INPUTS, read_state(folder))
+    state = read_state(folder)
+    check(folder, INPUTS, state)
     asked = read_inputs(folder)
+    check_asked(folder, state, asked.about["inputs"])
     it = asked.inputs
     built = (
         problem

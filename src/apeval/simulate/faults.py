@@ -57,12 +57,13 @@ class Mender:
     note: Callable[[dict[str, Any]], None]
     """Gets every fault, as plain data."""
     guilty: int = 0
-    _like: Episodes | None = field(default=None, repr=False)
+    like: Episodes | None = field(default=None, repr=False)
+    """An episode that came back."""
 
     def seen(self, episodes: Episodes) -> None:
         """Remember what an episode that comes back looks like."""
-        if self._like is None:
-            self._like = episodes
+        if self.like is None:
+            self.like = episodes
 
     def mend(self, crew: Crew, task: Task, trouble: Trouble, simulated: int) -> Episodes:
         """The block after all: whole, on another attempt; or episode by episode, with those that
@@ -114,7 +115,7 @@ class Mender:
         return found
 
     def _settle(self, alone: list[Episodes | Guilty], attempts: int, simulated: int) -> Episodes:
-        like = next((it for it in alone if isinstance(it, Episodes)), self._like)
+        like = next((it for it in alone if isinstance(it, Episodes)), self.like)
         guilty = [it for it in alone if isinstance(it, Guilty)]
         self.guilty += len(guilty)
         for it in guilty:

@@ -122,6 +122,7 @@ def rollout(
         x = problem.step(x, now.a_A, a_E, draws)
         s = problem.observe(x)
         require_finite(s, draws.ids, t)
+        _same_width(problem, now.s, s)
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
         s_end[alive] = s
         ended = judge(problem, x, alive, t, outcomes)
@@ -243,6 +244,15 @@ def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes)
     outcomes.kind[alive] = kind
     outcomes.length[alive] += 1
     return np.asarray(ended)
+
+
+def _same_width(problem: Problem, before: Array, after: Array) -> None:
+    """NumPy would stretch a state that becomes narrower without a word."""
+    if before.shape[1:] != after.shape[1:]:
+        raise ProblemError(
+            f"view '{problem.view}' returned {after.shape[1]} columns, earlier {before.shape[1]}: "
+            "the number of columns must not change"
+        )
 
 
 def _one_each(part: str, answer: Any, n: int) -> Array:

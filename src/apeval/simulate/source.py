@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from apeval import validate
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, ProblemError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Option
@@ -124,6 +124,7 @@ class Source:
             before = self.collected - order.task.n
             answer = self._mender.mend(crew, order.task, answer, before)
         self._mender.seen(answer)
+        _alike(self._mender.like, answer)
         self._keep(answer, order.task.position)
         self.audit.seen(order.task, answer)
         return answer
@@ -201,6 +202,19 @@ class Source:
     def _fault(self, entry: dict[str, Any]) -> None:
         if self.journal is not None:
             self.journal.fault(entry)
+
+
+def _alike(first: Episodes | None, block: Episodes) -> None:
+    """Refuse a problem whose answers change their width from one block to the next."""
+    if first is None:
+        return
+    for name, what in (("s", "the state that a method sees"), ("a_A", "the agent's action")):
+        before, after = getattr(first, name).shape[1], getattr(block, name).shape[1]
+        if before != after:
+            raise ProblemError(
+                f"{what} has {after} components in episode {int(block.ids[0])}, earlier {before}: "
+                "the number of components must not change"
+            )
 
 
 def _checked(task: Task, recorded: Episodes, kinds: int) -> Episodes:

@@ -14,10 +14,11 @@ PATIENCE = 120.0
 
 
 def program(before: str = "") -> list[str]:
-    """Python with what the installed script says; `before`: code that runs first."""
+    """Python with what the installed script says; `before`: code that runs before its first
+    line."""
     scripts = [it for it in entry_points(group="console_scripts") if it.name == "apeval"]
     module, name = (scripts[0].value if scripts else "apeval.cli.main:main").split(":")
-    text = f"{before}import sys\nfrom {module} import {name}\nsys.exit({name}())"
+    text = f"import sys\nfrom {module} import {name}\n{before}sys.exit({name}())"
     return [sys.executable, "-c", text]
 
 

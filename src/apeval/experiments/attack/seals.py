@@ -1,12 +1,14 @@
 """The hashes in a run folder, found by trying, and made to fit again after an edit.
 
 Whoever edits a folder can compute every hash that depends on nothing but what stands in it. Which
-ones there are is not taken from apeval's code: each text of 64 hexadecimal digits in a JSON file is
-compared with the SHA-256 of every file, and of every object and list as JSON.
+ones there are is not taken from apeval's code, but for two that are of several things together:
+each text of 64 hexadecimal digits in a JSON file is compared with the SHA-256 of every file, and of
+every object and list as JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -14,6 +16,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
+
+from apeval.errors import ApevalError
+from apeval.results import journal
+from apeval.results.provenance import inputs_hash
 
 Where = tuple[str | int, ...]
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -74,10 +82,34 @@ def _objects(data: Any, name: str) -> dict[str, _Of]:
 def seal(folder: Path, seals: list[Seal]) -> None:
     """Write the hashes of what is there now. One whose file or place the edit has taken away is
     left as it was."""
+    with contextlib.suppress(ApevalError, OSError, ValueError, KeyError, TypeError, LookupError):
+        bind(folder)  # fails where the edit took away what is hashed
     for _ in range(_ROUNDS):
         renewed = [_renew(folder, it) for it in seals]
         if not any(renewed):
             return
+
+
+def bind(folder: Path) -> None:
+    """The hashes that are no file's and no object's: those of the inputs with the problem's
+    identity, and the chain of batches."""
+    for name in ("run.json", "provenance.json"):
+        if (folder / name).exists():
+            data = read(folder / name)
+            data["inputs_sha256"] = inputs_hash(data["inputs"], data["identity"])
+            write(folder / name, data)
+    bound, last = read(folder / "run.json")["inputs_sha256"], journal.EMPTY
+    for number in journal.numbers(folder / journal.JOURNAL):
+        for path in journal.paths(folder / journal.JOURNAL, number):
+            table = pq.read_table(path)
+            about = json.loads(table.schema.metadata[b"apeval"])
+            if (about["inputs"], about["previous"]) != (bound, last):
+                text = json.dumps({**about, "inputs": bound, "previous": last})
+                pq.write_table(table.replace_schema_metadata({b"apeval": text}), path)
+        last = journal.digest(folder / journal.JOURNAL, number)
+    manifest = read(folder / "manifest.json")
+    if manifest["journal"] != last:
+        write(folder / "manifest.json", {**manifest, "journal": last})
 
 
 def _renew(folder: Path, it: Seal) -> bool:
