@@ -119,7 +119,7 @@ def test_a_run_that_goes_on_keeps_its_inputs(entry: str, tmp_path: Path) -> None
     data = json.loads((tmp_path / "run" / "run.json").read_text())
     data["inputs"][entry] = {"seed": 3, "confidence": 0.5, "block": 100}[entry]
     rewrite(tmp_path / "run", data)
-    with pytest.raises(ApevalError, match="do not belong to this run"):
+    with pytest.raises(ApevalError, match=f"run.json is damaged: {entry} is not what manifest"):
         apeval.resume(tmp_path / "run")
 
 

@@ -19,6 +19,7 @@ from apeval.experiments.attack.readings import Answer, Page, judge
 from apeval.experiments.attack.seals import find_seals, seal
 from apeval.experiments.attack.ways.every import WAYS
 from apeval.experiments.registry import Request
+from apeval.results.provenance import inputs_hash
 
 OPEN = frozenset(json.loads(Path(__file__).with_name("attack_open.json").read_text("utf-8")))
 """Cases that are known to fail: to be mended, one by one, until there is none."""
@@ -80,8 +81,7 @@ def test_the_attacker_makes_every_hash_fit(prepared: Path, tmp_path: Path) -> No
     seal(run, seals)
     told = json.loads((run / "run.json").read_text())
     assert told["inputs"]["seed"] == 1
-    inputs = json.dumps(told["inputs"], sort_keys=True).encode()
-    assert told["inputs_sha256"] == hashlib.sha256(inputs).hexdigest()
+    assert told["inputs_sha256"] == inputs_hash(told["inputs"], told["identity"])
     manifest = json.loads((run / "manifest.json").read_text())
     content = (run / "run.json").read_bytes()
     assert manifest["sha256"]["run.json"] == hashlib.sha256(content).hexdigest()

@@ -24,6 +24,7 @@ from apeval.problem.types import Array
 from apeval.results.columns import read_about, read_table, write_table
 from apeval.results.files import regular, whole
 from apeval.results.laws import flatten, rebuild
+from apeval.simulate.adversary import Nominal
 from apeval.simulate.episodes import Episodes
 
 JOURNAL = "episodes"
@@ -41,6 +42,8 @@ _PER_EPISODE = (
     "s_end",
     "a_0",
 )
+DENSITY = "log_p"
+"""The nominal log-density of each episode, which its decisions must have."""
 _PER_DECISION = ("episode", "t", "s", "a_A", "a_E")
 _NAME = re.compile(r"(\d{6,9})\.(episodes|decisions)\.parquet")
 _YES_NO = ("unresolved", "given_up")
@@ -87,6 +90,7 @@ def write_batch(folder: Path, number: int, batch: Episodes, position: int, bond:
     rows = {name: getattr(batch, name) for name in _PER_DECISION}
     write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
     each = {name: getattr(batch, name) for name in _PER_EPISODE}
+    each[DENSITY] = batch.log_density(Nominal())
     write_table(episodes, {**each, **law_0_columns}, {**about, "law_0": law_0})
     return digest(folder, number)
 
@@ -129,7 +133,7 @@ def read_batch(folder: Path, number: int) -> Episodes:
     for path, it in ((decisions, about_rows), (episodes, about)):
         _check_version(path, it, number)
     _check_fields(decisions, rows, _PER_DECISION, ("s", "a_A", "a_E"))
-    _check_fields(episodes, each, _PER_EPISODE, ("s_end", "a_0"))
+    _check_fields(episodes, each, (*_PER_EPISODE, DENSITY), ("s_end", "a_0"))
     law_0 = about.get("law_0")
     batch = Episodes(
         **{name: each[name] for name in _PER_EPISODE},
@@ -138,6 +142,7 @@ def read_batch(folder: Path, number: int) -> Episodes:
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),
     )
     _check_batch(episodes, batch)
+    _check_density(episodes, batch, each[DENSITY])
     return batch
 
 
@@ -220,6 +225,25 @@ def _check_fields(
         fits = name in arrays and arrays[name].ndim == (2 if name in wide else 1)
         if not fits or arrays[name].dtype.kind not in kinds:
             raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")
+
+
+def _check_density(path: Path, batch: Episodes, log_p: Array) -> None:
+    """Laws have a density for every recorded disturbance, and it is the one that was recorded."""
+    try:
+        with np.errstate(all="ignore"):
+            for law, a in ((batch.law, batch.a_E), (batch.law_0, batch.a_0)):
+                if law is not None:
+                    law.take(np.arange(len(a))).log_prob(a)
+            found = batch.log_density(Nominal())
+    except Exception as error:  # a user's class may fail in any way
+        raise ApevalError(f"{path} is damaged: laws do not fit decisions ({error})") from None
+    if found.shape != log_p.shape or found.dtype.kind != "f" or bool(np.isnan(found).any()):
+        raise ApevalError(f"{path} is damaged: its laws give no densities")
+    if not np.allclose(found, log_p, rtol=1e-9, atol=1e-9):
+        raise ApevalError(f"{path} is damaged: decisions do not have the density that was recorded")
+    missed = np.isfinite(batch.margin) & ((batch.margin <= 0.0) != batch.failed)
+    if bool(missed.any()):
+        raise ApevalError(f"{path} is damaged: failures and margins contradict each other")
 
 
 def _check_batch(path: Path, batch: Episodes) -> None:

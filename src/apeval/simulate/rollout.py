@@ -122,7 +122,7 @@ def rollout(
         x = problem.step(x, now.a_A, a_E, draws)
         s = problem.observe(x)
         require_finite(s, draws.ids, t)
-        _same_width(problem, now.s, s)
+        _same_width(problem, now.s if s_end is None else s_end, s)
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
         s_end[alive] = s
         ended = judge(problem, x, alive, t, outcomes)
