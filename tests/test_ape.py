@@ -334,7 +334,7 @@ def test_a_constant_margin_is_no_margin() -> None:
     problem = replace(apeval.make("gaussian-sum"), margin=lambda x: np.ones(len(x)))
     truth = apeval.make("gaussian-sum").truth
     assert truth is not None
-    result = evaluate(problem, "ape", episodes=2_000, seed=6)
+    result = evaluate(problem, "ape", episodes=2_000, seed=6, check=False)
     assert result.interval[0] <= truth().value <= result.interval[1]
     assert result.final.failure_rate > 0.2
 

@@ -83,7 +83,7 @@ def test_no_message_of_the_library_speaks_of_flags_or_commands() -> None:
 def flags() -> set[str]:
     """Every flag of every command."""
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return {o for it in commands.values() for p in it.params for o in p.opts}
+    return {o for it in commands.values() for p in it.params for o in (*p.opts, *p.secondary_opts)}
 
 
 def test_every_option_and_call_is_one_in_python_and_on_the_command_line() -> None:

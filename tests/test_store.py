@@ -142,9 +142,7 @@ class Nested(Law):
 def test_a_law_of_ones_own_comes_back(tmp_path: Path) -> None:
     batch = recorded(gauss(), "mc", 200).episodes
     law = Nested((batch.law, NormalLaw(batch.s, np.ones((1, 1)))), 0.1)
-    journal.write_batch(
-        tmp_path, 0, Episodes(**{**vars(batch), "law": law}), 0, journal.Bond("")
-    )
+    journal.write_batch(tmp_path, 0, Episodes(**{**vars(batch), "law": law}), 0, journal.Bond(""))
     again = journal.read_batch(tmp_path, 0).law
     assert isinstance(again, Nested)
     assert again.scale == 0.1

@@ -168,7 +168,7 @@ def test_questions_after_a_run_refuse_and_name_the_argument(runs: list[apeval.In
             apeval.merge([runs[0], wrong])  # type: ignore[list-item]
     with pytest.raises(ApevalError, match="nominal must be a change"):
         apeval.reweight(runs[0], 1.2)  # type: ignore[arg-type]
-    with pytest.raises(ApevalError, match="record must be a replay record"):
+    with pytest.raises(ApevalError, match="a replay record is damaged"):
         apeval.replay(runs[0].of, {"key": [1, 2]})
 
 

@@ -111,20 +111,23 @@ def evaluate(
         check=check,
     )
     hiring = find_backend(backend, workers, address)
-    with one_thread(), interrupts(on_interrupt) as stop:
-        identity = identify(asked.problem, _asked(asked, hiring))
-        blind = asked.problem.blind()
-        source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
-        try:
-            with explained(asked.problem):
-                return _conduct(asked, identity, source, listener, recorder)
-        finally:
-            try:
-                source.flush()
-            finally:
-                source.close()
-                if recorder is not None:
-                    recorder.close()
+    try:
+        with one_thread():
+            identity = identify(asked.problem, _asked(asked, hiring))
+            with interrupts(on_interrupt) as stop:
+                blind = asked.problem.blind()
+                source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
+                try:
+                    with explained(asked.problem):
+                        return _conduct(asked, identity, source, listener, recorder)
+                finally:
+                    try:
+                        source.flush()
+                    finally:
+                        source.close()
+    finally:
+        if recorder is not None:
+            recorder.close()
 
 
 def _is_ours(problem: Problem) -> bool:

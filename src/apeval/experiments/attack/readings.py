@@ -21,6 +21,10 @@ _TAG = re.compile(r"<[^>]+>")
 _DRAWN = re.compile(r"<(script|style|svg)\b.*?</\1>", re.S)
 
 
+_REFUSED = "is not the problem of"
+"""A line of a report that tells why it does not use the code that it was given."""
+
+
 class Page(tuple[str, ...]):
     """The lines of a page."""
 
@@ -45,7 +49,8 @@ def judge(honest: Answer, seen: Answer) -> str:
         return "same"
     if isinstance(seen.numbers, Page) and isinstance(honest.numbers, Page):
         left = iter(honest.numbers)
-        if all(line in left for line in seen.numbers):  # in the same order
+        said = (line for line in seen.numbers if _REFUSED not in line)
+        if all(line in left for line in said):  # in the same order
             return "less"
     if seen.warned != honest.warned and seen.warned:
         return "warned"
