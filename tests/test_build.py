@@ -86,7 +86,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 def test_the_wheel_says_what_it_is(installed: Distribution) -> None:
     assert installed.version == apeval.__version__
     assert [(it.group, it.name, it.value) for it in installed.entry_points] == [
-        ("console_scripts", "apeval", "apeval.cli.main:main")
+        ("console_scripts", "apeval", "apeval.__main__:main")
     ]
     assert installed.metadata["License-Expression"] == "MIT"
     assert installed.read_text("licenses/LICENSE") == (ROOT / "LICENSE").read_text("utf-8")

@@ -209,8 +209,8 @@ def test_the_simulation_books_what_it_did() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "words"),
-    [({}, "either"), ({"steps": 5, "episodes": 5}, "not both"), ({"steps": 0}, "steps must be .* from 1"),
-     ({"episodes": -3}, "episodes must .* got -3")],
+    [({}, "either"), ({"steps": 5, "episodes": 5}, "not both"),
+     ({"steps": 0}, "steps must be .* from 1"), ({"episodes": -3}, "episodes must .* got -3")],
 )  # fmt: skip
 def test_a_bad_budget_is_refused(budget: dict[str, int], words: str) -> None:
     with pytest.raises(ApevalError, match=words):

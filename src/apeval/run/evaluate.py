@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval import validate
 from apeval.environments import entries
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
@@ -111,6 +112,9 @@ def evaluate(
         check=check,
     )
     hiring = find_backend(backend, workers, address)
+    if recorder is not None:
+        what = "what keeps a run: an apeval.Recorder or an apeval.InMemory"
+        validate.having("recorder", recorder, what, "begin", "recorded", "batch", "close")
     try:
         with one_thread():
             identity = identify(asked.problem, _asked(asked, hiring))

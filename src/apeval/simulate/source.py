@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from apeval import validate
 from apeval.errors import ApevalError, ProblemError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
@@ -80,9 +79,6 @@ class Source:
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.journal is not None:
-            what = "what keeps a run: an apeval.Recorder or an apeval.InMemory"
-            validate.having("recorder", self.journal, what, "recorded", "batch")
         self._mender = Mender(self.problem, self.key, self.policy, self._fault)
         if self.policy.time_limit is not None:
             self._hired()  # a backend that cannot stop a worker says so before anything is done
