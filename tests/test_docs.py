@@ -95,6 +95,16 @@ def test_the_api_page_is_up_to_date() -> None:
     assert tool.page() == PAGES["reference/api.md"], "run python tools/api_page.py"
 
 
+def test_equations_carry_the_number_of_the_pdf_beside_their_name() -> None:
+    page = PAGES["reference/equations.md"]
+    table = re.findall(r"^\| \((\d+)\) \| `?(\w+)`? \|", page, re.MULTILINE)
+    assert [int(number) for number, _ in table] == list(range(1, 19))
+    text = "\n".join([*PAGES.values(), (DOCS.parent / "README.md").read_text("utf-8")])
+    cited = re.findall(r"\bEq\.\s+(?:\((\d+)\),\s+`(\w+)`)?", text)
+    assert cited
+    assert set(cited) <= set(table)
+
+
 def test_every_example_has_a_line() -> None:
     folder = DOCS.parent / "examples"
     lines = (folder / "README.md").read_text("utf-8")
