@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
+import itertools
 import re
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -13,12 +18,20 @@ import apeval
 from apeval.cli.main import app
 from apeval.environments import entries
 from apeval.estimate.diagnostics import Diagnostics
+from apeval.estimate.sample import Sample
 from apeval.estimate.tail import TailPoint
 from apeval.experiments.registry import experiments
 from apeval.learn.method import methods
 from apeval.run.answers import BelowAnswer, TargetAnswer
+from apeval.run.merging import Merged, Part
 from apeval.run.modes import Mode
+from apeval.run.planning import Plan
+from apeval.run.progress import Progress
 from apeval.run.result import FinalStage, Kind, Result
+from apeval.run.versus import Versus
+from apeval.run.whatif import WhatIf
+from apeval.simulate.check.report import Finding, Report
+from apeval.simulate.episodes import Episodes
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
@@ -33,7 +46,7 @@ def documented(page: str) -> set[str]:
 def test_every_field_of_the_result_is_documented() -> None:
     stored_elsewhere = {"curve", "records"}
     fields = {f.name for f in dataclasses.fields(Result)} - stored_elsewhere
-    for part in (FinalStage, Kind, Mode, TailPoint, Diagnostics, TargetAnswer, BelowAnswer):
+    for part in PARTS:
         fields |= {f.name for f in dataclasses.fields(part)}
     fields.add("schema_version")
     assert documented("reference/json.md") == fields
@@ -91,6 +104,45 @@ def test_every_public_name_is_on_a_page_of_the_api() -> None:
     public = set(apeval.__all__) - {"__version__"}
     assert sorted(shown) == sorted(public)
     assert set(re.findall(r"`(\w+)`", pages["reference/api/index.md"])) == public
+
+
+def said_in(section: str, text: str) -> set[str]:
+    """Names in a Google-style section of a docstring."""
+    found = re.search(rf"^{section}:\n((?:[ ]{{4,}}.*\n?|\n)*)", text, re.MULTILINE)
+    return set(re.findall(r"^ {4}\**(\w+):", found[1], re.MULTILINE)) if found else set()
+
+
+def documented_fields(kind: type) -> set[str]:
+    """Fields of a class with a docstring below them."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id
+        for field, below in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
+
+
+PARTS = (FinalStage, Kind, Mode, TailPoint, Diagnostics, TargetAnswer, BelowAnswer)
+ANSWERS = (Plan, Merged, Part, Versus, WhatIf, Report, Finding, Progress, Episodes, Sample)
+PUBLIC = [getattr(apeval, name) for name in sorted(set(apeval.__all__) - {"__version__"})]
+
+
+@pytest.mark.parametrize("it", [*PUBLIC, *PARTS, *ANSWERS], ids=lambda it: it.__name__)
+def test_every_argument_and_field_has_its_docstring(it: Any) -> None:
+    text = inspect.getdoc(it) or ""
+    said = said_in("Args", text)
+    if inspect.isclass(it):
+        said |= documented_fields(it)
+    else:
+        assert "\nReturns:\n" in text
+    if inspect.isclass(it) and issubclass(it, Exception):
+        return
+    assert said >= set(inspect.signature(it).parameters)
+    assert said_in("Args", text) <= set(inspect.signature(it).parameters)
 
 
 def test_equations_carry_the_number_of_the_pdf_beside_their_name() -> None:

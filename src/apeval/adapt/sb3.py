@@ -45,6 +45,18 @@ def load_sb3(
 
     Loading such a file executes code that it holds: load only files that you trust. With
     `deterministic=False` actions are drawn from the policy's distribution (PPO, A2C, SAC).
+
+    Args:
+        path: The zip file that ``model.save`` wrote.
+        algorithm: PPO, A2C, DQN, SAC, TD3 or DDPG; by default what the file says.
+        deterministic: Whether the most likely action is taken.
+
+    Returns:
+        A policy for ``from_env(policy=…)``.
+
+    Raises:
+        ApevalError: There is no such file, it is no model, or Stable-Baselines3 is missing.
+        ProblemError: With `deterministic=False`, the policy's randomness is not known.
     """
     path = Path(path)
     if not path.exists():
@@ -92,7 +104,17 @@ def _algorithm(path: Path) -> str:
 
 def sb3_stochastic(model: Any) -> Policy:
     """A model's policy with its randomness, drawn from the episode's own stream: PPO and A2C over
-    discrete or continuous actions, and SAC."""
+    discrete or continuous actions, and SAC.
+
+    Args:
+        model: A Stable-Baselines3 model.
+
+    Returns:
+        A `DiscretePolicy` or a `GaussianPolicy`.
+
+    Raises:
+        ProblemError: The randomness of this model's policy is not known.
+    """
     policy = model.policy
     if hasattr(policy, "get_distribution"):
         inner = _distribution(model, np.zeros(model.observation_space.shape, np.float32))
