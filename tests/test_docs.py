@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import itertools
 import re
+import runpy
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,15 @@ def test_every_argument_and_field_has_its_docstring(it: Any) -> None:
         return
     assert said >= set(inspect.signature(it).parameters)
     assert said_in("Args", text) <= set(inspect.signature(it).parameters)
+
+
+def test_symbols_of_docstrings_become_formulae_on_the_site() -> None:
+    pytest.importorskip("griffe", reason="the extra docs is not installed")
+    symbols = runpy.run_path(str(DOCS.parent / "tools" / "symbols.py"))
+    text = "Args:\n    a_E: The law π_E,gt of `a_E`, shape (n, d_E).\n\n    >>> a_E > 0\n"
+    assert symbols["set_as_formulae"](text) == text.replace("π_E,gt", r"$\pi_{E,gt}$").replace(
+        "(n, d_E)", "$(n, d_E)$"
+    )
 
 
 def test_equations_carry_the_number_of_the_pdf_beside_their_name() -> None:

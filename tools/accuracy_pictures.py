@@ -125,7 +125,7 @@ def coverage() -> Any:
     axis.axvline(NOMINAL, linewidth=1.0, color=mpl.rcParams["text.color"])
     axis.axvline(WANTED, linewidth=1.0, linestyle="--", color=VERMILION)
     axis.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0, decimals=0))
-    axis.set_xlabel("runs whose interval covers the truth")
+    axis.set_xlabel("coverage")
     named(axis, [f"{row['row']} ({row['runs']} runs)" for row in found])
     return figure
 

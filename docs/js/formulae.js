@@ -5,4 +5,8 @@ for (const element of document.querySelectorAll(".arithmatex")) {
     displayMode: source.startsWith("\\["),
     throwOnError: false,
   });
+  const next = element.nextSibling;
+  if (next && next.nodeType === Node.TEXT_NODE && /^[.,:;)]/.test(next.data)) {
+    next.data = "\u2060" + next.data; // no new line before a full stop
+  }
 }
