@@ -5,8 +5,12 @@ for (const element of document.querySelectorAll(".arithmatex")) {
     displayMode: source.startsWith("\\["),
     throwOnError: false,
   });
+  // a comma or full stop goes into the formula's last part: no line begins with it
   const next = element.nextSibling;
-  if (next && next.nodeType === Node.TEXT_NODE && /^[.,:;)]/.test(next.data)) {
-    next.data = "\u2060" + next.data; // no new line before a full stop
+  const part = [...element.querySelectorAll(".katex-html > .katex-base")].pop();
+  const sign = next && next.nodeType === Node.TEXT_NODE && next.data.match(/^[.,:;)]+/);
+  if (part && sign) {
+    part.append(sign[0]);
+    next.data = next.data.slice(sign[0].length);
   }
 }
