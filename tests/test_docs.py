@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import importlib.util
+import inspect
+import itertools
 import re
+import runpy
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -14,12 +19,20 @@ import apeval
 from apeval.cli.main import app
 from apeval.environments import entries
 from apeval.estimate.diagnostics import Diagnostics
+from apeval.estimate.sample import Sample
 from apeval.estimate.tail import TailPoint
 from apeval.experiments.registry import experiments
 from apeval.learn.method import methods
 from apeval.run.answers import BelowAnswer, TargetAnswer
+from apeval.run.merging import Merged, Part
 from apeval.run.modes import Mode
+from apeval.run.planning import Plan
+from apeval.run.progress import Progress
 from apeval.run.result import FinalStage, Kind, Result
+from apeval.run.versus import Versus
+from apeval.run.whatif import WhatIf
+from apeval.simulate.check.report import Finding, Report
+from apeval.simulate.episodes import Episodes
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
@@ -34,7 +47,7 @@ def documented(page: str) -> set[str]:
 def test_every_field_of_the_result_is_documented() -> None:
     stored_elsewhere = {"curve", "records"}
     fields = {f.name for f in dataclasses.fields(Result)} - stored_elsewhere
-    for part in (FinalStage, Kind, Mode, TailPoint, Diagnostics, TargetAnswer, BelowAnswer):
+    for part in PARTS:
         fields |= {f.name for f in dataclasses.fields(part)}
     fields.add("schema_version")
     assert documented("reference/json.md") == fields
@@ -86,13 +99,70 @@ def test_exact_values_are_those_of_the_code(page: str) -> None:
         assert f"{truth().value:.5e}" == value
 
 
-def test_the_api_page_is_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("api_page", DOCS.parent / "tools" / "api_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    assert tool.page() == PAGES["reference/api.md"], "run python tools/api_page.py"
+def test_every_public_name_is_on_a_page_of_the_api() -> None:
+    pages = {name: text for name, text in PAGES.items() if name.startswith("reference/api/")}
+    shown = re.findall(r"^::: apeval\.(\w+)$", "\n".join(pages.values()), re.MULTILINE)
+    public = set(apeval.__all__) - {"__version__"}
+    assert sorted(shown) == sorted(public)
+    assert set(re.findall(r"`(\w+)`", pages["reference/api/index.md"])) == public
+
+
+def said_in(section: str, text: str) -> set[str]:
+    """Names in a Google-style section of a docstring."""
+    found = re.search(rf"^{section}:\n((?:[ ]{{4,}}.*\n?|\n)*)", text, re.MULTILINE)
+    return set(re.findall(r"^ {4}\**(\w+):", found[1], re.MULTILINE)) if found else set()
+
+
+def documented_fields(kind: type) -> set[str]:
+    """Fields of a class with a docstring below them."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id
+        for field, below in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
+
+
+PARTS = (FinalStage, Kind, Mode, TailPoint, Diagnostics, TargetAnswer, BelowAnswer)
+ANSWERS = (Plan, Merged, Part, Versus, WhatIf, Report, Finding, Progress, Episodes, Sample)
+PUBLIC = [getattr(apeval, name) for name in sorted(set(apeval.__all__) - {"__version__"})]
+
+
+@pytest.mark.parametrize("it", [*PUBLIC, *PARTS, *ANSWERS], ids=lambda it: it.__name__)
+def test_every_argument_and_field_has_its_docstring(it: Any) -> None:
+    text = inspect.getdoc(it) or ""
+    said = said_in("Args", text)
+    if inspect.isclass(it):
+        said |= documented_fields(it)
+    else:
+        assert "\nReturns:\n" in text
+    if inspect.isclass(it) and issubclass(it, Exception):
+        return
+    assert said >= set(inspect.signature(it).parameters)
+    assert said_in("Args", text) <= set(inspect.signature(it).parameters)
+
+
+def test_symbols_of_docstrings_become_formulae_on_the_site() -> None:
+    pytest.importorskip("griffe", reason="the extra docs is not installed")
+    symbols = runpy.run_path(str(DOCS.parent / "tools" / "symbols.py"))
+    text = "Args:\n    a_E: The law π_E,gt of `a_E`, shape (n, d_E).\n\n    >>> a_E > 0\n"
+    assert symbols["set_as_formulae"](text) == text.replace("π_E,gt", r"$\pi_{E,gt}$").replace(
+        "(n, d_E)", "$(n, d_E)$"
+    )
+
+
+def test_equations_carry_the_number_of_the_pdf_beside_their_name() -> None:
+    page = PAGES["reference/equations.md"]
+    table = re.findall(r"^\| \((\d+)\) \| `?(\w+)`? \|", page, re.MULTILINE)
+    assert [int(number) for number, _ in table] == list(range(1, 19))
+    text = "\n".join([*PAGES.values(), (DOCS.parent / "README.md").read_text("utf-8")])
+    cited = re.findall(r"\bEq\.\s+(?:\((\d+)\),\s+`(\w+)`)?", text)
+    assert cited
+    assert set(cited) <= set(table)
 
 
 def test_every_example_has_a_line() -> None:

@@ -35,7 +35,10 @@ def one_line(text: str) -> str:
 
 
 class ApevalError(Exception):
-    """A mistake at the door: bad input, an unusable file, an impossible request."""
+    """A mistake at the door: bad input, an unusable file, an impossible request.
+
+    All errors that apeval raises on purpose derive from it. Their text is one line with the remedy.
+    """
 
     def __str__(self) -> str:
         return one_line(super().__str__())

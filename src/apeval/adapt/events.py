@@ -15,8 +15,14 @@ from apeval.errors import ProblemError
 
 @dataclass(frozen=True)
 class DropAction(Source):
-    """With this probability the policy's action is lost, and the last one is applied again
-    (`instead`: another one). Before the first action nothing is lost unless `instead` is given."""
+    """Now and then the policy's action is lost, and the last one is applied again.
+
+    Args:
+        probability: Of a loss, at every step.
+        instead: The action that is applied instead; None: the last one. Before the first action
+            nothing is lost unless this is given.
+        hold: Environment steps for which a loss lasts.
+    """
 
     probability: float
     instead: Any = None
@@ -34,8 +40,15 @@ class DropAction(Source):
 
 @dataclass(frozen=True)
 class BlankSensor(Source):
-    """With this probability the policy sees its last observation again (`instead`: this number in
-    every component). At the first step there is no last one, and it sees the truth."""
+    """Now and then the policy sees its last observation again.
+
+    Args:
+        probability: Of a blank, at every step.
+        instead: The number that it sees in every component instead; None: the last observation. At
+            the first step there is no last one, and it sees the truth.
+        hold: Environment steps for which a blank lasts.
+        index: The component, or components, that go blank; None: all.
+    """
 
     probability: float
     instead: float | None = None
@@ -63,11 +76,18 @@ class BlankSensor(Source):
 
 @dataclass(frozen=True)
 class Event(Source):
-    """One of K outcomes with given probabilities at every step (`once`: at the start).
+    """One of K outcomes with given probabilities. Say what outcome k does, in one of three ways.
 
-    `probability` is that of outcome 1 (0 is the rest), or a list with one per outcome 0, 1, …
-    Give what an outcome k does: ``apply(env, k)`` before the step, ``change_action(action, k)``,
-    or ``change_observation(observation, k)`` for what the policy sees.
+    Args:
+        probability: That of outcome 1 (0 is the rest), or a list with one per outcome 0, 1, …
+        apply: ``apply(env, k)`` acts on the environment before the step.
+        change_action: ``change_action(action, k)`` returns the action that is applied.
+        change_observation: ``change_observation(observation, k)`` returns what the policy sees.
+        hold: Environment steps for which one outcome stays.
+        once: Whether the outcome is drawn when an episode starts; needs `apply`.
+
+    Raises:
+        ProblemError: It does nothing, or `once` is given without `apply`.
     """
 
     probability: float | Sequence[float]

@@ -47,30 +47,48 @@ def from_env(
 ) -> Problem:
     """How often does the policy fail in this environment under these disturbances?
 
-    `env` is Gymnasium's id (`env_options` go to ``gymnasium.make``) or a function that makes one.
-    `policy` is a function of the observation, a Stable-Baselines3 model or its zip file, a torch
-    module, or a random policy with its density (`DiscretePolicy`, `GaussianPolicy`). `disturb` is
-    one disturbance or several; what they leave out is the environment's own chance.
-
-    An episode fails as `fails` says: ``"terminated"``, ``"info.crashed"``, ``"horizon"`` (it was
-    still under way at the end), or a function of (obs), (obs, info) or (obs, terminated,
-    truncated, info), read after every step. `margin` is such a function too, or ``"info.gap"``:
-    the distance to failure, ≤ 0 exactly where it fails; it makes rare failures easier to find.
-    `horizon` counts environment steps; by default the environment's own limit.
-
     A decision of nature lasts for the longest `hold` among the disturbances; where only the start
-    is disturbed, one decision is the whole episode.
+    is disturbed, one decision is the whole episode. What the disturbances leave out is the
+    environment's own chance, which must come from the seed of its reset.
 
-    >>> import apeval
-    >>> problem = apeval.from_env(
-    ...     "Pendulum-v1",
-    ...     policy=lambda obs: [-8.0 * obs[1] - 2.0 * obs[2]],
-    ...     disturb=apeval.ActionNoise(std=0.5, hold=5),
-    ...     fails=lambda obs: obs[0] < 0.0,
-    ...     horizon=50,
-    ... )
-    >>> problem.horizon, problem.nominal.dim
-    (10, 1)
+    Args:
+        env: Gymnasium's id, or a function that makes an environment: several run side by side.
+        policy: A function of the observation, a Stable-Baselines3 model or its zip file, a torch
+            module, or a random policy with its density (`DiscretePolicy`, `GaussianPolicy`).
+        disturb: One disturbance or several: `ActionNoise`, `ObservationNoise`, `ParameterNoise`,
+            `StartNoise`, `CustomNoise`, `DropAction`, `BlankSensor`, `Event`.
+        fails: When an episode fails: ``"terminated"``, ``"info.crashed"``, ``"horizon"`` (it was
+            still under way at the end), or a function of (obs), (obs, info) or (obs, terminated,
+            truncated, info), read after every step.
+        margin: The distance to failure, ≤ 0 exactly where it fails: a function in the same forms,
+            or ``"info.gap"``. It makes rare failures easier to find.
+        horizon: Environment steps at the most; by default the environment's own limit.
+        kinds: Names of the failure kinds, where `fails` returns 0 (none), 1, 2, …
+        views: What a method sees, by name: ``view(obs, info)`` returns a number or a vector. By
+            default the observation, flattened.
+        env_options: Further arguments of ``gymnasium.make``.
+        name: Stands in results and reports.
+        description: One line, for lists of problems.
+        chunk: Environments that one worker runs side by side.
+
+    Returns:
+        The problem.
+
+    Raises:
+        ApevalError: Gymnasium is missing, or cannot make the environment.
+        ProblemError: An argument, or how they fit together, is wrong; the message has the remedy.
+
+    Examples:
+        >>> import apeval
+        >>> problem = apeval.from_env(
+        ...     "Pendulum-v1",
+        ...     policy=lambda obs: [-8.0 * obs[1] - 2.0 * obs[2]],
+        ...     disturb=apeval.ActionNoise(std=0.5, hold=5),
+        ...     fails=lambda obs: obs[0] < 0.0,
+        ...     horizon=50,
+        ... )
+        >>> problem.horizon, problem.nominal.dim
+        (10, 1)
     """
     if horizon is not None and (not isinstance(horizon, int) or horizon < 1):
         raise ProblemError(f"horizon must be a whole number of steps, at least 1; got {horizon!r}")

@@ -19,11 +19,16 @@ Number = float | Sequence[float]
 
 @dataclass(frozen=True)
 class ActionNoise(Source):
-    """Gaussian noise on every component of a continuous action, fresh or held for `hold` steps.
+    """Gaussian noise on a continuous action.
 
-    With `saturate` the disturbed action is clipped to the action space before it is applied, as an
-    actuator would; the density stays that of the noise. `bound` conditions the noise on
-    mean ± bound, `index` picks components.
+    Args:
+        std: Standard deviation: one number, or one per component.
+        mean: Mean, in the same forms.
+        bound: Conditions the noise on mean ± bound; None: unbounded.
+        hold: Environment steps for which one value stays.
+        index: The component, or components, that are disturbed; None: all.
+        saturate: Whether the disturbed action is clipped to the action space before it is applied,
+            as an actuator would; the density stays that of the noise.
     """
 
     std: Number
@@ -55,7 +60,12 @@ class ActionNoise(Source):
 class ObservationNoise(Source):
     """Gaussian noise on what the policy sees; the environment and the failure event see the truth.
 
-    `std` is one number, or one per component; `index` picks components.
+    Args:
+        std: Standard deviation: one number, or one per component.
+        mean: Mean, in the same forms.
+        bound: Conditions the noise on mean ± bound; None: unbounded.
+        hold: Environment steps for which one value stays.
+        index: The component, or components, that are disturbed; None: all.
     """
 
     std: Number
@@ -98,12 +108,24 @@ class AtPath(Source):
 
 @dataclass(frozen=True)
 class ParameterNoise(AtPath):
-    """Gaussian noise on an attribute of ``env.unwrapped``, such as ``force_mag``, ``g``,
-    ``model.opt.gravity[0]`` or ``data.qfrc_applied[2]`` (an external force).
+    """Gaussian noise on an attribute of ``env.unwrapped``: a force, a mass, gravity, the state.
 
-    The noise is added to the value that the attribute has after a reset, or multiplies it as
-    1 + noise (`relative`); with `kick` it is added to the current value, as a push on the state is.
-    `once` draws it when an episode starts and keeps it to the end.
+    It is added to the value that the attribute has after a reset, unless `relative` or `kick` say
+    otherwise, and the value is put back before the next episode.
+
+    Args:
+        path: The attribute, such as ``force_mag``, ``g``, ``model.opt.gravity[0]`` or
+            ``data.qfrc_applied[2]`` (an external force).
+        std: Standard deviation: one number, or one per component.
+        mean: Mean, in the same forms.
+        bound: Conditions the noise on mean ± bound; None: unbounded.
+        hold: Environment steps for which one value stays.
+        relative: Whether the noise multiplies the value, as 1 + noise.
+        kick: Whether it is added to the current value, as a push on the state is.
+        once: Whether it is drawn when an episode starts, and kept to the end.
+
+    Raises:
+        ProblemError: The path cannot be read, or `kick` and `relative` are both given.
     """
 
     path: str
@@ -138,11 +160,16 @@ class ParameterNoise(AtPath):
 
 @dataclass(frozen=True)
 class StartNoise(AtPath):
-    """Gaussian noise on the initial state: on an attribute such as ``state[1]`` or
-    ``data.qvel[0]``, added to what the reset gave, or put in its place (`replace`).
+    """Gaussian noise on the initial state.
 
-    The first observation is asked for again: from `observe(env)` where given, else from the
-    environment's ``_get_obs`` or ``state``.
+    Args:
+        path: An attribute of ``env.unwrapped``, such as ``state[1]`` or ``data.qvel[0]``.
+        std: Standard deviation: one number, or one per component.
+        mean: Mean, in the same forms.
+        bound: Conditions the noise on mean ± bound; None: unbounded.
+        replace: Whether the noise takes the place of what the reset gave; else it is added to it.
+        observe: ``observe(env)`` gives the first observation anew; by default the environment's
+            ``_get_obs`` or ``state`` does.
     """
 
     path: str
@@ -171,8 +198,19 @@ class StartNoise(AtPath):
 
 @dataclass(frozen=True)
 class CustomNoise(Source):
-    """Gaussian noise with an effect of your own: ``apply(env, e)`` is called with `dim` numbers
-    before every step, or (`once`) after the reset."""
+    """Gaussian noise with an effect of your own.
+
+    Args:
+        apply: ``apply(env, e)`` is called before every step, or (`once`) after the reset, with the
+            noise e of shape (dim,).
+        std: Standard deviation: one number, or one per component.
+        dim: The number of components.
+        mean: Mean: one number, or one per component.
+        bound: Conditions the noise on mean ± bound; None: unbounded.
+        hold: Environment steps for which one value stays.
+        once: Whether it is drawn when an episode starts.
+        observe: With `once`, ``observe(env)`` gives the first observation anew.
+    """
 
     apply: Callable[[Any, Array], None]
     std: Number

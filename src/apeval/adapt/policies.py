@@ -50,11 +50,15 @@ class FunctionPolicy(Policy):
 
 
 class DiscretePolicy(Policy):
-    """A random policy over K actions 0 … K−1: ``probabilities(obs)`` gives K numbers.
+    """A random policy over K actions 0 … K−1.
 
-    >>> coin = DiscretePolicy(lambda obs: [0.25, 0.75])
-    >>> coin.act(None, np.array([0.3])), round(coin.log_prob(None, 1), 4)
-    (1, -0.2877)
+    Args:
+        probabilities: ``probabilities(obs)`` on one observation gives K numbers that sum to 1.
+
+    Examples:
+        >>> coin = DiscretePolicy(lambda obs: [0.25, 0.75])
+        >>> coin.act(None, np.array([0.3])), round(coin.log_prob(None, 1), 4)
+        (1, -0.2877)
     """
 
     chance = 1
@@ -66,7 +70,18 @@ class DiscretePolicy(Policy):
         return int(pick(self._row(obs), u[None])[0, 0])
 
     def log_prob(self, obs: Any, action: int) -> float:
-        """log π_A(action | obs)."""
+        """The log-probability log π_A(action | obs).
+
+        Args:
+            obs: One observation.
+            action: An action, 0 … K−1.
+
+        Returns:
+            The logarithm; −∞ for an action that is never taken.
+
+        Raises:
+            ProblemError: The probabilities are none.
+        """
         with np.errstate(divide="ignore"):
             return float(np.log(self._row(obs)[0, action]))
 
@@ -83,8 +98,12 @@ class DiscretePolicy(Policy):
 class GaussianPolicy(Policy):
     """A random policy over continuous actions: N(mean(obs), std(obs)²) per component.
 
-    `squash` maps the Gaussian into the action space, as tanh does for SAC (its density is then
-    that of the Gaussian before it). `std` may be a number.
+    Args:
+        mean: ``mean(obs)`` on one observation gives `dim` numbers.
+        std: The standard deviation, a number or such a function.
+        dim: The number of components of an action.
+        squash: Maps the Gaussian into the action space, as tanh does for SAC; the density stays
+            that of the Gaussian before it.
     """
 
     def __init__(
@@ -107,7 +126,18 @@ class GaussianPolicy(Policy):
         return action if self.squash is None else self.squash(action)
 
     def log_prob(self, obs: Any, action: Any) -> float:
-        """log π_A(action | obs), before `squash`."""
+        """The log-density log π_A(action | obs), before `squash`.
+
+        Args:
+            obs: One observation.
+            action: An action before `squash`, `dim` numbers.
+
+        Returns:
+            The logarithm of the density.
+
+        Raises:
+            ProblemError: A standard deviation is not positive.
+        """
         return float(self._law(obs).log_prob(np.asarray(action, np.float64).reshape(1, -1))[0])
 
     def _law(self, obs: Any) -> NormalLaw:

@@ -57,8 +57,22 @@ def load_sb3(
 
     A policy with memory is refused. So is one that was trained on observations normalised by
     `VecNormalize`, or that does far worse in `from_env`'s environment than it did in training:
-    the file does not hold the statistics. `normalize=None` says that it takes the environment's
-    observations as they are; then neither is asked.
+    the file does not hold the statistics.
+
+    Args:
+        path: The zip file that ``model.save`` wrote.
+        algorithm: PPO, A2C, DQN, SAC, TD3 or DDPG; by default what the file says.
+        deterministic: Whether the most likely action is taken.
+        normalize: None says that the policy takes the environment's observations as they are;
+            then neither its statistics nor its training are looked at.
+
+    Returns:
+        A policy for ``from_env(policy=…)``.
+
+    Raises:
+        ApevalError: There is no such file, it is no model, or Stable-Baselines3 is missing.
+        ProblemError: The policy has memory or statistics; or, with `deterministic=False`, its
+            randomness is not known.
     """
     path = Path(path)
     if not path.exists():
@@ -151,8 +165,18 @@ def sb3_stochastic(model: Any, *, normalize: str | None = "check") -> Policy:
     """A model's policy with its randomness, drawn from the episode's own stream: PPO and A2C over
     discrete or continuous actions, and SAC.
 
-    Memory and normalised observations are refused as by `load_sb3`; `normalize=None` says that
-    the policy takes the environment's observations as they are.
+    Memory and normalised observations are refused as by `load_sb3`.
+
+    Args:
+        model: A Stable-Baselines3 model.
+        normalize: None says that the policy takes the environment's observations as they are.
+
+    Returns:
+        A `DiscretePolicy` or a `GaussianPolicy`.
+
+    Raises:
+        ProblemError: The randomness of this model's policy is not known, or it has memory or
+            statistics.
     """
     return _stochastic(model, _examined(model, normalize))
 

@@ -22,11 +22,23 @@ def entries() -> dict[str, Entry]:
 
 
 def make(name: str, /, **parameters: Any) -> Problem:
-    """Build a problem: a registered one by its name, or your own by its address,
-    ``file.py:factory`` or ``module:factory``. Parameters override the defaults of its factory.
+    """Build a problem: a registered one by its name, or your own by its address.
 
-    >>> make("walk", p_up=0.4).horizon is None
-    True
+    Args:
+        name: A registered name (`apeval list` shows them), or ``file.py:factory`` or
+            ``module:factory`` for your own. An address runs the code that it names.
+        **parameters: Override the defaults of the problem's factory.
+
+    Returns:
+        The problem, with its `parameters` filled in.
+
+    Raises:
+        UnknownNameError: No problem has this name; the nearest one is suggested.
+        ProblemError: A parameter is unknown, or its value makes no problem.
+
+    Examples:
+        >>> make("walk", p_up=0.4).horizon is None
+        True
     """
     known = entries()
     if not isinstance(name, str) or name not in known:

@@ -36,7 +36,9 @@ class Diagnostics:
     explored_failures: int | None
     """Failing episodes that learning reported; None where the method reports none."""
     explored_estimate: float | None
+    """Learning's own rough estimate; None where the method reports none."""
     explored_standard_error: float | None
+    """Of `explored_estimate`."""
     missed_share: float | None
     """Share of the explored probability that the frozen proposal hardly produces."""
 

@@ -27,8 +27,11 @@ class Sample:
     kind: IntArray
     """0, or the kind of failure, (n,)."""
     unresolved: BoolArray
+    """Cut before its outcome was known, (n,)."""
     length: IntArray
+    """Decisions, (n,)."""
     margin: FloatArray
+    """The smallest margin of each episode, (n,); NaN where the problem has none."""
     log_share: FloatArray | None = None
     """log λ of each episode's stage, (n,), where several stages count (`combine`)."""
 

@@ -14,11 +14,14 @@ _POINTS = 20
 
 @dataclass(frozen=True)
 class TailPoint:
-    """P(margin ≤ `margin`) with its interval."""
+    """A point of the tail curve: P(margin ≤ m) with its interval."""
 
     margin: float
+    """m."""
     probability: float
+    """P(margin ≤ m); at m = 0 it is the estimate."""
     interval: tuple[float, float]
+    """Of `probability`."""
 
 
 def tail_curve(sample: Sample, confidence: float) -> tuple[TailPoint, ...]:

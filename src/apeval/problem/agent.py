@@ -22,7 +22,11 @@ class Agent(Protocol):
 
 
 class Deterministic:
-    """A policy that is a function of the state."""
+    """A policy that is a function of the state.
+
+    Args:
+        policy: ``policy(x)`` for n simulator states returns actions, shape (n, d_A) or (n,).
+    """
 
     def __init__(self, policy: Callable[[Any], Array]) -> None:
         self.policy = policy
@@ -33,7 +37,14 @@ class Deterministic:
 
 
 class Stochastic:
-    """A policy over K actions, coded 0 … K−1, with known probabilities π_A(a_A | x)."""
+    """A policy over K actions, coded 0 … K−1, with known probabilities π_A(a_A | x).
+
+    Its actions are drawn from the episode's own random numbers, so that episodes repeat.
+
+    Args:
+        probabilities: ``probabilities(x)`` for n simulator states returns (n, K); every row sums
+            to 1.
+    """
 
     def __init__(self, probabilities: Callable[[Any], FloatArray]) -> None:
         self.probabilities = probabilities

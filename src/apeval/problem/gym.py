@@ -49,30 +49,52 @@ def from_gymnasium(
     chunk: int = 16,
     **rest: Any,
 ) -> Problem:
-    """Adapt environments made by `make_env` to the batch form of `Problem`.
+    """Adapt environments of Gymnasium's kind to the batch form of `Problem`.
 
-    The environment's action is nature's action a_E, and the agent lives inside; `apply` says
-    otherwise, with ``agent(obs) -> a_A`` on one observation. Every function here is about one
-    episode. In `apply` and `reset` a whole number comes as an int, anything else as a vector.
-    Each episode is reset with a seed of its own, which must cover all of its randomness. By
-    default an episode is done when it is terminated or truncated, and `reset` hands a_0 over as
-    ``env.reset(seed=seed, options={"a_0": a_0})``. Further arguments go to `Problem`.
+    Every function here is about one episode. In `apply` and `reset` a whole number comes as an
+    int, anything else as a vector. Each episode is reset with a seed of its own, which must cover
+    all of its randomness. `from_env` is shorter where its disturbances suffice.
 
-    >>> class Drift:
-    ...     def reset(self, *, seed=None, options=None):
-    ...         self.x = 0.0
-    ...         return np.array([self.x]), {}
-    ...     def step(self, action):
-    ...         self.x += float(action[0])
-    ...         return np.array([self.x]), 0.0, self.x > 5.0, False, {}
-    >>> from apeval.problem.laws import Normal
-    >>> problem = from_gymnasium(
-    ...     Drift,
-    ...     nominal=Normal(0.0, 1.0),
-    ...     failed=lambda obs, terminated, truncated, info: terminated,
-    ...     margin=lambda obs, terminated, truncated, info: 5.0 - obs[0],
-    ...     horizon=10,
-    ... )
+    Args:
+        make_env: Makes an environment: any object with Gymnasium's `reset` and `step`.
+        nominal: The law of nature's action a_E.
+        failed: ``failed(obs, terminated, truncated, info)`` after every step: a boolean, or a kind.
+        horizon: Decisions per episode at the most; None: until it is done or failed.
+        agent: ``agent(obs) -> a_A`` on one observation, or an object with ``act(x, draws)``; None
+            where the agent lives inside the environment.
+        apply: ``apply(env, a_A, a_E)``: one step, returns what ``env.step`` returns. By default the
+            environment's action is a_E.
+        done: Ends an episode without a failure; by default terminated or truncated.
+        margin: The distance to failure, ≤ 0 exactly where it fails.
+        initial: The law of a controlled initial disturbance a_0.
+        reset: ``reset(env, seed, a_0)`` returns what ``env.reset`` returns. By default a_0 is
+            handed over as ``env.reset(seed=seed, options={"a_0": a_0})``.
+        views: What a method sees, by name: ``view(obs, info)`` returns a number or a vector.
+        chunk: Environments that one worker runs side by side.
+        **rest: Further arguments of `Problem`, such as `name` and `kinds`.
+
+    Returns:
+        The problem. Its environments are closed with it.
+
+    Raises:
+        ProblemError: The parts contradict each other.
+
+    Examples:
+        >>> class Drift:
+        ...     def reset(self, *, seed=None, options=None):
+        ...         self.x = 0.0
+        ...         return np.array([self.x]), {}
+        ...     def step(self, action):
+        ...         self.x += float(action[0])
+        ...         return np.array([self.x]), 0.0, self.x > 5.0, False, {}
+        >>> from apeval.problem.laws import Normal
+        >>> problem = from_gymnasium(
+        ...     Drift,
+        ...     nominal=Normal(0.0, 1.0),
+        ...     failed=lambda obs, terminated, truncated, info: terminated,
+        ...     margin=lambda obs, terminated, truncated, info: 5.0 - obs[0],
+        ...     horizon=10,
+        ... )
     """
     fleet = _Fleet(make_env, apply or _nature_acts, reset or _plain_reset)
     batch_agent = agent if agent is None or hasattr(agent, "act") else _EachRow(agent)

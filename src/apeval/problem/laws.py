@@ -193,10 +193,20 @@ def _check_normal(name: str, mean: Parameter, std: Parameter) -> None:
 
 
 class Normal(Disturbance):
-    """Independent Gaussian components; `mean` and `std` may be functions of (x, a_A).
+    """Independent Gaussian components.
 
-    >>> Normal(0.0, [0.5, 0.5]).dim
-    2
+    Args:
+        mean: A number for all components, d_E numbers, or a function of (x, a_A) that returns
+            (n, d_E).
+        std: The standard deviation, in the same forms.
+        dim: The number of components d_E, where the parameters do not tell.
+
+    Raises:
+        ProblemError: A standard deviation is not positive and finite, or a mean not finite.
+
+    Examples:
+        >>> Normal(0.0, [0.5, 0.5]).dim
+        2
     """
 
     def __init__(self, mean: Parameter = 0.0, std: Parameter = 1.0, dim: int | None = None):
@@ -209,7 +219,22 @@ class Normal(Disturbance):
 
 
 class TruncatedNormal(Disturbance):
-    """Gaussian components conditioned on a box; bounds and parameters may depend on (x, a_A)."""
+    """Gaussian components conditioned on a box; values are never clipped to it.
+
+    Every parameter is a number for all components, d_E numbers, or a function of (x, a_A) that
+    returns (n, d_E).
+
+    Args:
+        mean: Of the Gaussian before it is conditioned.
+        std: Its standard deviation.
+        low: The lower bounds of the box.
+        high: The upper bounds of the box.
+        dim: The number of components d_E, where the parameters do not tell.
+
+    Raises:
+        ProblemError: A standard deviation is not positive and finite, a mean not finite, or `low`
+            not below `high`.
+    """
 
     def __init__(
         self,
@@ -233,7 +258,15 @@ class TruncatedNormal(Disturbance):
 
 
 class Categorical(Disturbance):
-    """One of K outcomes, coded 0 … K−1; `probabilities` may be a function of (x, a_A)."""
+    """One of K outcomes, coded 0 … K−1 in one integer column.
+
+    Args:
+        probabilities: K numbers ≥ 0 that sum to 1, or a function of (x, a_A) that returns (n, K).
+        outcomes: The number of outcomes K, where `probabilities` is a function.
+
+    Raises:
+        ProblemError: The probabilities are none, or `outcomes` is missing.
+    """
 
     dim = 1
     discrete = True

@@ -46,35 +46,43 @@ class Problem:
     start, then ``x = step(x, a_A, a_E, draws)`` is f_E; finer simulation frames and further
     calls of π_A lie inside it. `draws` is randomness that nobody controls.
 
-    >>> from apeval.problem.laws import Normal
-    >>> gusts = Problem(
-    ...     nominal=Normal(0.0, 1.0),
-    ...     reset=lambda draws: np.zeros((draws.n, 1)),
-    ...     step=lambda x, a_A, a_E, draws: x + a_E,
-    ...     failed=lambda x: x[:, 0] > 20.0,
-    ...     margin=lambda x: 20.0 - x[:, 0],
-    ...     horizon=20,
-    ... )
+    Raises:
+        ProblemError: The parts contradict each other, or are not what they should be.
+        UnknownNameError: `view` names none of `views`.
+
+    Examples:
+        >>> from apeval.problem.laws import Normal
+        >>> gusts = Problem(
+        ...     nominal=Normal(0.0, 1.0),
+        ...     reset=lambda draws: np.zeros((draws.n, 1)),
+        ...     step=lambda x, a_A, a_E, draws: x + a_E,
+        ...     failed=lambda x: x[:, 0] > 20.0,
+        ...     margin=lambda x: 20.0 - x[:, 0],
+        ...     horizon=20,
+        ... )
     """
 
     nominal: Disturbance
-    """π_E,gt, with exact sampling and log-density."""
+    """The nominal disturbance π_E,gt, with exact sampling and log-density."""
     reset: Callable[..., Any]
-    """``reset(draws) -> x``; with `initial`, ``reset(draws, a_0) -> x``."""
+    """``reset(draws) -> x``: n new episodes, n = ``draws.n``; with `initial`, ``reset(draws,
+    a_0) -> x`` with a_0 of shape (n, d_0)."""
     step: Callable[[Any, Array, Array, Draws], Any]
-    """f_E."""
+    """The environment f_E: ``step(x, a_A, a_E, draws) -> x``, with a_A of shape (n, d_A) and a_E
+    of shape (n, d_E)."""
     failed: Callable[[Any], Array]
-    """The failure event, read after every decision (not in the state that `reset` gives): a
-    boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``)."""
+    """The failure event, read after every decision (not in the state that `reset` gives): shape
+    (n,), a boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``)."""
     horizon: int | None
     """Decisions per episode at the most; None: until `done` or `failed`."""
     agent: Agent | Callable[[Any], Array] | None = None
-    """π_A: a function of x, an object with ``act(x, draws)``, or None where f_E holds it."""
+    """The agent policy π_A: a function of x that returns (n, d_A) or (n,), an object with
+    ``act(x, draws)``, or None where f_E holds it."""
     done: Callable[[Any], Array] | None = None
-    """Ends the episode without a failure."""
+    """Ends the episode without a failure: shape (n,), boolean."""
     margin: Callable[[Any], FloatArray] | None = None
-    """Distance to failure in each state. An episode's margin is the smallest one seen, made
-    ≤ 0 for failures and > 0 otherwise."""
+    """Distance to failure in each state, shape (n,). An episode's margin is the smallest one
+    seen, made ≤ 0 for failures and > 0 otherwise."""
     initial: Disturbance | None = None
     """Nominal of a controlled initial state (disturbance 0); None: fixed or uncontrolled."""
     judge_at_end: bool = False
@@ -96,9 +104,14 @@ class Problem:
     table: TabularModel | None = None
     """Transition tables, where the problem is small enough: a fast path and an exact truth."""
     name: str = ""
+    """Stands in results, reports and run folders."""
     description: str = ""
+    """One line, for lists of problems."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    """What the problem was built with; kept in results, so that it can be built again."""
     truth: Callable[[], Truth] | None = None
+    """Returns the known failure probability; no method sees it. `Computed` wraps one that takes
+    long."""
     verify: Callable[[bool, int], Mapping[str, Any]] | None = None
     """``verify(full, seed)`` recomputes the truth independently; its answer has ``agrees``."""
 
@@ -113,21 +126,51 @@ class Problem:
             raise unknown("view", self.view, self.views)
 
     def observe(self, x: Any) -> Array:
-        """s: what a method sees of the simulator's state, shape (n, d_s)."""
+        """What a method sees of the simulator's state.
+
+        Args:
+            x: The simulator's state, n episodes.
+
+        Returns:
+            s through the view in use, shape (n, d_s).
+        """
         s = as_array(f"view '{self.view}'", self.views[self.view](own(x)))
         return s[:, None] if s.ndim == 1 else s
 
     def act(self, x: Any, draws: Draws) -> Array:
-        """a_A ~ π_A(· | x)."""
+        """The agent's action a_A ~ π_A(· | x).
+
+        Args:
+            x: The simulator's state, n episodes.
+            draws: The episodes' random numbers.
+
+        Returns:
+            Actions, shape (n, d_A); no columns where f_E holds the agent.
+        """
         a_A: Array = self.agent.act(own(x), draws)  # type: ignore[union-attr]
         return a_A
 
     def law(self, x: Any, a_A: Array) -> Law:
-        """π_E,gt(· | s, a_A), row by row."""
+        """The nominal law π_E,gt(· | s, a_A), row by row.
+
+        Args:
+            x: The simulator's state, n episodes.
+            a_A: The agent's actions, shape (n, d_A).
+
+        Returns:
+            A law with n rows, or one row where all are the same.
+        """
         return own_law(self.nominal.given(own(x), own(a_A)))
 
     def known_truth(self) -> Truth | None:
-        """v*(s0) where it is known already."""
+        """The failure probability v*(s0), where it is known already.
+
+        Returns:
+            The truth, or None where there is none or it would have to be computed.
+
+        Raises:
+            ProblemError: `truth` returned something else.
+        """
         if self.truth is None or isinstance(self.truth, Computed):
             return None
         truth = self.truth()
@@ -139,7 +182,17 @@ class Problem:
         return truth
 
     def seen_as(self, view: str) -> Problem:
-        """The same problem seen through another view."""
+        """The same problem seen through another view.
+
+        Args:
+            view: One of the names in `views`.
+
+        Returns:
+            A copy with this view in use.
+
+        Raises:
+            UnknownNameError: There is no such view.
+        """
         return replace(self, view=view)
 
     def blind(self) -> Problem:

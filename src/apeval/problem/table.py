@@ -25,21 +25,30 @@ def failure_code(kind: int) -> int:
 
 @dataclass(frozen=True)
 class TabularModel:
-    """f_E, π_A and π_E,gt as arrays over interior states, agent actions, nature's actions."""
+    """f_E, π_A and π_E,gt as arrays over S interior states, A agent actions, E actions of nature.
+
+    Raises:
+        ProblemError: An array has another shape or type, probabilities do not sum to 1, or a
+            successor is neither a state nor an end.
+    """
 
     agent: FloatArray
     """π_A(a_A | s), shape (S, A)."""
     nominal: FloatArray
     """π_E,gt(a_E | s, a_A), shape (S, A, E)."""
     successor: IntArray
-    """f_E(s, a_A, a_E), shape (S, A, E): a state ≥ 0, SAFE_END or a failure code."""
+    """f_E(s, a_A, a_E), shape (S, A, E): a state ≥ 0, −1 for a safe end, −1 − k for a failure of
+    kind k."""
     start: int
-    """s0."""
+    """The initial state s0."""
     horizon: int | None = None
+    """Decisions per episode at the most; None: until an end is reached."""
     horizon_kind: int = 0
     """The failure kind of reaching the horizon (0: no failure)."""
     kinds: tuple[str, ...] = ("failure",)
+    """Names of the failure kinds; kind k has the successor code −1 − k."""
     cap: int = 100_000
+    """With no horizon: an episode of this length counts as unresolved."""
 
     def __post_init__(self) -> None:
         for name, axes, kinds in (
@@ -68,6 +77,6 @@ class TabularModel:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(S, A, E)."""
+        """The sizes (S, A, E)."""
         S, A, E = self.nominal.shape
         return S, A, E

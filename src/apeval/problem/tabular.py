@@ -25,7 +25,19 @@ def tabular_problem(
     truth: Callable[[], Truth] | None = None,
     margin: Callable[[Array], FloatArray] | None = None,
 ) -> Problem:
-    """The problem that the tables define. Its state is one integer: s, or an end's code."""
+    """The problem that transition tables define. Its state is one integer: s, or an end's code.
+
+    Args:
+        model: The tables.
+        name: Stands in results and reports.
+        description: One line, for lists of problems.
+        parameters: What the problem was built with; kept in results.
+        truth: Returns the known failure probability.
+        margin: Distance to failure of states, shape (n, 1), as (n,).
+
+    Returns:
+        A problem whose `table` is the model, which `ape-tabular` can use.
+    """
 
     def reset(draws: Draws) -> Array:
         return np.full((draws.n, 1), model.start, dtype=np.int64)

@@ -9,15 +9,23 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Truth:
-    """v*(s0) with its standard error (0: exact to rounding) and its provenance."""
+    """A known failure probability v*(s0), with where it comes from."""
 
     value: float
+    """The probability."""
     standard_error: float
+    """Its standard error; 0: exact to rounding."""
     method: str
+    """How it was obtained, in words."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What it takes to obtain it again: seeds, episodes, command."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, for the command line and for files."""
+        """Plain data, for the command line and for files.
+
+        Returns:
+            The fields, with those of `provenance` beside them.
+        """
         return {
             "value": self.value,
             "standard_error": self.standard_error,

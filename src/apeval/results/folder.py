@@ -35,8 +35,15 @@ from apeval.simulate.identity.reference import reference
 def load(path: str | Path) -> Run:
     """A finished run from its folder. Nothing in the folder is executed, and nothing written.
 
-    The result is read at once; the sample, the episodes and the model when first asked for. A
-    folder that is damaged, foreign or of another version is an `ApevalError` that says so.
+    Args:
+        path: The run folder.
+
+    Returns:
+        The run. Its result is read at once; the sample, the episodes and the model when first
+        asked for.
+
+    Raises:
+        ApevalError: The folder is damaged, foreign or of another version; the message says so.
     """
     if not isinstance(path, str | Path):
         raise ApevalError(f"load wants the path of a run folder, got {type(path).__name__}")
@@ -67,11 +74,13 @@ class Run:
     """A run as its folder holds it."""
 
     path: Path
+    """The folder."""
     result: Result
     """What `evaluate` returned."""
     provenance: Mapping[str, Any]
     """Command, inputs, versions, platform, hashes and times."""
     manifest: Manifest
+    """Which files the run has, and their hashes."""
 
     def __str__(self) -> str:
         return str(self.result)
@@ -138,7 +147,14 @@ class Run:
         return self._join(counted=False)
 
     def batches(self) -> Iterator[Episodes]:
-        """All recorded batches in order, one at a time."""
+        """All recorded batches in order, one at a time.
+
+        Yields:
+            The episodes of a batch.
+
+        Raises:
+            ApevalError: The journal is damaged.
+        """
         folder, it = self.path / journal.JOURNAL, self.manifest
         bound = str(self.provenance["inputs_sha256"])
         yield from journal.read_batches(folder, bound, it.batches, it.journal)
@@ -165,11 +181,19 @@ class Run:
         return read_model(self.path)
 
     def problem(self, address: str | None = None, **changes: Any) -> Problem:
-        """The problem that was evaluated, built again and seen through the same view; `changes`
-        are parameters that are to differ.
+        """The problem that was evaluated, built again and seen through the same view.
 
-        A problem that comes with apeval needs no address. For one of your own, say where its
-        code is (`"file.py:factory"`): a folder's word alone does not make apeval run code.
+        Args:
+            address: Where the code of a problem of your own is (`"file.py:factory"`): a folder's
+                word alone does not make apeval run code. Not needed for a problem that comes with
+                apeval.
+            **changes: Parameters that are to differ.
+
+        Returns:
+            The problem.
+
+        Raises:
+            ApevalError: It is not the problem of this run; the message says what differs.
         """
         result = self.result
         problem = build_again(result.problem, result.parameters, address, self.path, changes)

@@ -38,13 +38,25 @@ from apeval.simulate.episodes import Episodes
 class Recorder:
     """Writes a run folder: every batch as it returns, then the outcome.
 
-    >>> import apeval, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> result = apeval.evaluate(
-    ...     apeval.make("walk", top=5), steps=2_000, recorder=apeval.Recorder(folder)
-    ... )
-    >>> apeval.load(folder).result.estimate == result.estimate
-    True
+    Args:
+        folder: Where to write. An earlier run there is replaced, other files are left alone.
+        command: Goes into provenance.json.
+        files: Files whose hashes go into provenance.json, beside the problem's own code and its
+            policies.
+        extends: Folders of the runs that this one extends.
+        careful: Refuse to replace a run that can be resumed.
+
+    Raises:
+        ApevalError: The folder cannot be used.
+
+    Examples:
+        >>> import apeval, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> result = apeval.evaluate(
+        ...     apeval.make("walk", top=5), steps=2_000, recorder=apeval.Recorder(folder)
+        ... )
+        >>> apeval.load(folder).result.estimate == result.estimate
+        True
     """
 
     def __init__(
@@ -56,9 +68,6 @@ class Recorder:
         extends: Sequence[str] = (),
         careful: bool = False,
     ) -> None:
-        """An earlier run in the folder is replaced; with `careful` not if it can be resumed.
-        Other files there are left alone. `command` and the hashes of `files`, further ones than
-        the problem's own code and its policies, go into provenance.json."""
         self.folder = prepare(folder)
         journal.refuse_link(self._journal)
         self.command = command
@@ -80,7 +89,17 @@ class Recorder:
     def resuming(folder: str | Path) -> Recorder:
         """Goes on with an interrupted run: what it simulated is used, up to a torn last file. The
         folder stays as it is until there is something new to write: a result that the run has so
-        far must not go because its continuation is refused."""
+        far must not go because its continuation is refused.
+
+        Args:
+            folder: Of the interrupted run.
+
+        Returns:
+            A recorder for `evaluate`; `apeval.resume` does all of it.
+
+        Raises:
+            ApevalError: The folder holds no run that can be resumed, or another run holds it.
+        """
         recorder = Recorder(folder)
         recorder._go_on()
         return recorder

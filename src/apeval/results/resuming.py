@@ -49,18 +49,39 @@ def resume(
 ) -> Result:
     """Go on with the run in a folder; the result is that of a run that nobody interrupted.
 
-    A `problem` of your own is named by its address, or given; a folder's word alone does not make
-    apeval run code. Who simulates, and what happens to faults, may differ from before. Where code
-    or libraries have changed since, the run is refused; `allow_changes` goes on all the same.
-    `tell` hears of a torn last file, which is dropped.
+    Who simulates, and what happens to faults, may differ from before. Where `on_fault`, `retries`
+    or `time_limit` is None, it is what the run began with.
 
-    >>> import apeval, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> done = apeval.evaluate(
-    ...     apeval.make("walk", top=5), steps=2_000, recorder=apeval.Recorder(folder)
-    ... )
-    >>> resume(folder).estimate == done.estimate  # it was complete
-    True
+    Args:
+        path: The run folder.
+        problem: A problem of your own, or its address: a folder's word alone does not make apeval
+            run code. Not needed for a problem that comes with apeval.
+        backend: Who simulates: "serial", "processes" or "ray".
+        workers: How many processes or Ray workers.
+        address: Of a Ray cluster.
+        on_fault: "stop" or "unresolved".
+        retries: How often an episode is tried again.
+        time_limit: Seconds that an episode may take.
+        listener: Is told the run's `Progress` after every batch.
+        on_interrupt: "raise" or "finish".
+        allow_changes: Go on although code or libraries have changed since, which is else refused.
+        tell: Hears of a torn last file, which is dropped.
+
+    Returns:
+        The result; at once where the run was complete.
+
+    Raises:
+        ApevalError: There is no run that can be resumed, or it began with another problem or other
+            code.
+
+    Examples:
+        >>> import apeval, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> done = apeval.evaluate(
+        ...     apeval.make("walk", top=5), steps=2_000, recorder=apeval.Recorder(folder)
+        ... )
+        >>> resume(folder).estimate == done.estimate  # it was complete
+        True
     """
     folder = validate.input_folder("path", path)
     if not read_state(folder).resumable:

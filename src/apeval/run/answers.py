@@ -19,6 +19,7 @@ class TargetAnswer:
     reached: float | None
     """The same of the interval there is; None without failures."""
     met: bool
+    """Whether it was reached."""
     looks: int
     """How often the frozen stage was looked at."""
     budget: int | None
@@ -32,13 +33,16 @@ class BelowAnswer:
     """Whether the failure probability is below a bound."""
 
     below: float
+    """The bound in question."""
     verdict: str
     """shown, refuted or undecided."""
     bound: float
     """The one-sided bound, at the run's confidence, that the verdict rests on: the upper one for
     shown and undecided, the lower one for refuted."""
     lower: float
+    """One-sided lower bound at the run's confidence."""
     upper: float
+    """One-sided upper bound at the run's confidence."""
     budget: int | None
     """When undecided: the budget that would decide if the estimate stays where it is; None where
     it lies too near the bound to say."""

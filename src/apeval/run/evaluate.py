@@ -71,31 +71,53 @@ def evaluate(
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
-    The budget (decisions of nature, or episodes) covers learning and estimating together. With
-    `target_error` the run ends as soon as the interval's half-width is at most that part of the
-    estimate, and the budget is the most it may take (1,000,000 steps where none is given). With
-    `below` the result says whether the probability is shown to lie below that bound. A `recorder`
-    (`apeval.Recorder("runs/x")`) keeps every episode, the sample and the result in a run folder.
+    A simulator that raises, dies, returns values that are not finite or takes too long is tried
+    again with the same random numbers; then `on_fault` decides.
 
-    `backend` says who simulates: "serial", "processes" (`workers` of them, by default one per
-    core) or "ray" (with the `address` of a cluster, or embedded). The result does not depend on it.
-    `block` is how many episodes a worker simulates together, by default `problem.chunk`.
+    Args:
+        problem: What to evaluate.
+        method: The name of a method; by default the best there is for the problem.
+        steps: The budget in decisions of nature, for learning and estimating together.
+        episodes: The budget in episodes, instead of `steps`.
+        target_error: The run ends as soon as the interval's half-width is at most this part of the
+            estimate; the budget is then the most it may take (1,000,000 steps where none is given).
+        below: The result says whether the probability is shown to lie below this bound.
+        seed: Of all random numbers. Below 1,000 for tuning, from 10,000 on for reporting.
+        confidence: Of every interval.
+        settings: Settings of the method that differ from its defaults.
+        listener: Is told the run's `Progress` after every batch.
+        recorder: Keeps every episode, the sample and the result: `apeval.Recorder("runs/x")` in a
+            folder, `apeval.InMemory(problem)` in memory.
+        backend: Who simulates: "serial", "processes" or "ray". The result does not depend on it.
+        workers: How many processes or Ray workers; by default one per core.
+        address: Of a Ray cluster; by default an embedded one is started.
+        block: Episodes that a worker simulates together, by default `problem.chunk`.
+        on_fault: What happens to an episode that does not come back: "stop" ends the run,
+            "unresolved" counts it as unresolved.
+        retries: How often an episode is tried again.
+        time_limit: Seconds that an episode may take; needs workers.
+        on_interrupt: What a first Ctrl-C does: "raise", or "finish", which ends the run early with
+            a valid smaller result.
+        check: Whether a problem that is not apeval's own is looked over before the run (refused
+            with a remedy where it would give a wrong number; not where `on_fault` or `time_limit`
+            expect it to raise or hang), and episodes of the run are simulated once more after it: a
+            result whose episodes do not repeat themselves is not trusted. Both take at most 2
+            seconds or 2 % of the run together, or what single decisions and episodes take where
+            these are slower.
 
-    A simulator that raises, dies, returns values that are not finite or takes longer than
-    `time_limit` seconds for an episode is tried again with the same random numbers, `retries`
-    times; then the run stops, or with ``on_fault="unresolved"`` counts the episode as unresolved.
-    With ``on_interrupt="finish"`` a first Ctrl-C ends the run early, with a valid smaller result.
+    Returns:
+        The estimate with its interval, and what it rests on.
 
-    With `check` a problem that is not apeval's own is looked over before the run (refused with a
-    remedy where it would give a wrong number; not where `on_fault` or `time_limit` expect it to
-    raise or hang), and episodes of the run are simulated once more after it: a result whose
-    episodes do not repeat themselves is not trusted. Both take at most 2 seconds or 2 % of the run
-    together, or what single decisions and episodes take where these are slower.
+    Raises:
+        ApevalError: An argument is wrong, or the method does not treat the problem.
+        ProblemError: The problem would give a wrong number.
+        SimulationError: The simulator failed, and `on_fault` is "stop".
 
-    >>> from apeval.environments import make
-    >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
-    >>> result.interval[0] < 0.0323 < result.interval[1]
-    True
+    Examples:
+        >>> from apeval.environments import make
+        >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
+        >>> result.interval[0] < 0.0323 < result.interval[1]
+        True
     """
     asked = request(
         problem,

@@ -29,12 +29,17 @@ class Part:
     """One of the runs."""
 
     run: str
+    """Its path."""
     method: str
+    """The method's name."""
     seed: int
+    """Of its random numbers."""
     share: float
     """λ: its weight in the estimate, ∝ its budget."""
     estimate: float
+    """Its own estimate."""
     interval: tuple[float, float]
+    """Its own interval."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +47,40 @@ class Merged:
     """The runs' common answer."""
 
     problem: str
+    """The problem's name."""
     parts: tuple[Part, ...]
+    """The runs, each with its weight."""
     extended: bool
     """Whether later runs were made because of what earlier ones had shown."""
     estimate: float
+    """The common failure probability."""
     standard_error: float
+    """Of `estimate`."""
     interval: tuple[float, float]
+    """Of `estimate`."""
     confidence: float
+    """Of `interval`."""
     episodes: int
-    """In the estimate."""
+    """Episodes in the estimate."""
     failures: int
+    """Failing episodes among them."""
     ess: float
+    """Effective sample size of the failures."""
     detection_limit: float | None
+    """As in `Result`, for all runs together."""
     truth: float | None
+    """The known probability; None where unknown."""
     trusted: bool
+    """False where a warning says that the interval itself may be wrong."""
     warnings: tuple[str, ...]
+    """What a reader must know before believing the number."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as plain data.
+
+        Returns:
+            What the command line prints with `--json`.
+        """
         parts = [{**vars(part), "interval": list(part.interval)} for part in self.parts]
         return {
             **vars(self),
@@ -99,12 +120,25 @@ class Merged:
 
 
 def merge(runs: Sequence[Past], extended: bool = False, confidence: float | None = None) -> Merged:
-    """The estimate Σ λ_b v̂_b with λ_b ∝ budget, and its interval.
+    """The estimate Σ λ_b v̂_b of several runs, with weights λ_b ∝ budget, and its interval.
 
     Budgets are fixed before a run is drawn, so the estimate stays unbiased (`estimate.pool` has
     the argument). With `extended`, each run was made after a look at those before it: whoever goes
     on until he likes the interval covers less than it says, so the interval is that of one look
     among a few, as with a target error.
+
+    Args:
+        runs: Two or more runs of one problem with different seeds, as `apeval.load` returns them or
+            `apeval.InMemory` kept them.
+        extended: Whether later runs were made because of what earlier ones had shown.
+        confidence: Of the interval; by default that of the first run.
+
+    Returns:
+        The runs' common answer.
+
+    Raises:
+        ApevalError: There are fewer than two runs, they are of different problems, or two have the
+            same seed.
     """
     wanted = None if confidence is None else validate.confidence(confidence)
     if not isinstance(runs, Sequence) or isinstance(runs, str):

@@ -26,13 +26,17 @@ class Mode:
     """A way to fail."""
 
     kind: str
+    """The kind of failure."""
     failures: int
     """Failures of the frozen stage that belong to it, among those kept."""
     share: float
-    """Of the failure probability."""
+    """Its part of the failure probability."""
     share_interval: tuple[float, float]
+    """Of `share`."""
     probability: float
+    """Of failing in this mode."""
     interval: tuple[float, float]
+    """Of `probability`."""
     typical: str
     """What nature does in it, in words."""
     push: Mapping[str, float] | None

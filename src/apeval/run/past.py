@@ -80,21 +80,31 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 @dataclass
 class InMemory:
-    """A recorder that keeps the run in memory.
+    """A recorder that keeps the run in memory, for the questions after it.
 
-    >>> import apeval
-    >>> problem, run = apeval.make("walk", top=5), InMemory(apeval.make("walk", top=5))
-    >>> result = apeval.evaluate(problem, steps=2_000, recorder=run)
-    >>> run.episodes.n == run.sample.n == result.final.episodes
-    True
+    Raises:
+        ApevalError: A part is asked for before the run is over.
+
+    Examples:
+        >>> import apeval
+        >>> problem, run = apeval.make("walk", top=5), InMemory(apeval.make("walk", top=5))
+        >>> result = apeval.evaluate(problem, steps=2_000, recorder=run)
+        >>> run.episodes.n == run.sample.n == result.final.episodes
+        True
     """
 
     of: Problem
+    """The problem that is evaluated."""
     path: Path = Path("run")
+    """A name for the run, in answers and warnings."""
     batches: list[Episodes] = field(default_factory=list, repr=False)
+    """The episodes that were simulated; after the run, those that count."""
     outcome: Outcome | None = field(default=None, repr=False)
+    """What the run ended with; None before."""
     faults: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """What went wrong with the simulator."""
     identity: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The problem's fingerprint, made when the run began."""
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Of the inputs nothing is kept but the problem and its fingerprint."""
@@ -153,7 +163,18 @@ class InMemory:
         return make_key(self.result.seed)
 
     def problem(self, address: str | None = None, **changes: Any) -> Problem:
-        """The problem that was evaluated."""
+        """The problem that was evaluated.
+
+        Args:
+            address: Not needed in memory.
+            **changes: Not possible in memory: build the changed problem yourself.
+
+        Returns:
+            The problem.
+
+        Raises:
+            ApevalError: Changes were asked for.
+        """
         if changes:
             raise ApevalError("a run in memory has no recipe: build the changed problem yourself")
         return self.of

@@ -32,27 +32,46 @@ class Plan:
     """A budget with its range, and what Monte Carlo would take."""
 
     problem: str
+    """The problem's name."""
     method: str
+    """The method's name."""
     target_error: float
+    """Wanted: half of the interval's width, relative to the estimate."""
     confidence: float
+    """Of the interval."""
     pilot_steps: int
+    """Decisions that the pilot took."""
     pilot_seconds: float
+    """Time that the pilot took."""
     estimate: float
+    """The pilot's estimate."""
     interval: tuple[float, float]
+    """The pilot's interval."""
     steps: int | None
     """Learning and estimating together; None where the pilot cannot say."""
     steps_range: tuple[int, int] | None
+    """Within which `steps` may lie."""
     seconds: float | None
+    """Time for `steps`, at the speed of the pilot."""
     seconds_range: tuple[float, float] | None
+    """Within which `seconds` may lie."""
     monte_carlo_episodes: float | None
+    """Episodes that Monte Carlo would take for the same."""
     monte_carlo_steps: float | None
+    """Decisions that it would take."""
     monte_carlo_seconds: float | None
+    """Time that it would take."""
     command: str
     """What to type next."""
     warnings: tuple[str, ...]
+    """What to know before trusting the plan."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as plain data.
+
+        Returns:
+            What the command line prints with `--json`.
+        """
         return {**vars(self), "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
@@ -146,10 +165,29 @@ def plan(
     proposal is as good as the one that the run will have, and with the same seed the very same.
     With another seed the proposal may be half or twice as good.
 
-    >>> import apeval
-    >>> it = plan(apeval.make("one-step", beta=3.0), 0.1, pilot_steps=1_000)
-    >>> it.steps_range[0] <= it.steps <= it.steps_range[1] < it.monte_carlo_steps
-    True
+    Args:
+        problem: What is to be evaluated.
+        target_error: The wanted half-width of the interval, relative to the estimate.
+        pilot_steps: Decisions of the pilot, where the usual number is not wanted.
+        method: The name of a method; by default the best there is for the problem.
+        seed: Of the pilot, and of the run that is planned.
+        confidence: Of the interval.
+        settings: Settings of the method that differ from its defaults.
+        listener: Is told the pilot's `Progress` after every batch.
+        command: What the plan's `command` begins with.
+
+    Returns:
+        The budget with its range, and what Monte Carlo would take. `steps` is None where the pilot
+        saw too few failures to say.
+
+    Raises:
+        ApevalError: An argument is wrong.
+
+    Examples:
+        >>> import apeval
+        >>> it = plan(apeval.make("one-step", beta=3.0), 0.1, pilot_steps=1_000)
+        >>> it.steps_range[0] <= it.steps <= it.steps_range[1] < it.monte_carlo_steps
+        True
     """
     target_error = validate.target_error(target_error)
     seed, confidence = validate.seed(seed), validate.confidence(confidence)

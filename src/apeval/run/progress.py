@@ -21,18 +21,23 @@ class Progress:
     phase: str
     """exploring, learning or estimating."""
     done: int
+    """What is done so far."""
     total: int
     """Of the budget; with a target error, of what will probably be needed."""
     unit: str
     """Of `done` and `total`: decisions or episodes."""
     steps: int
+    """Decisions simulated so far."""
     episodes: int
+    """Episodes simulated so far."""
     failures: int
+    """Failing episodes so far."""
     batch: tuple[int, int] | None = None
     """Failures and episodes since the last time; None where nothing was simulated."""
     estimate: float | None = None
     """While learning, the learned v(s0), where the method has one."""
     interval: tuple[float, float] | None = None
+    """While estimating, the interval so far."""
     ess: float | None = None
     """Effective sample size of the failures."""
 

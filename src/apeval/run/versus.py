@@ -31,26 +31,42 @@ class Versus:
     """Run A against run B."""
 
     a: str
+    """Run A's path."""
     b: str
+    """Run B's path."""
     estimate_a: float
+    """A's failure probability."""
     estimate_b: float
+    """B's failure probability."""
     interval_a: tuple[float, float]
+    """Of `estimate_a`."""
     interval_b: tuple[float, float]
+    """Of `estimate_b`."""
     ratio: float | None
+    """A's probability over B's; None where B has no failure."""
     ratio_interval: tuple[float, float | None]
     """The upper end is None where B may never fail, as far as its run can tell."""
     difference: float
+    """A's probability less B's."""
     difference_interval: tuple[float, float]
+    """Of `difference`."""
     confidence: float
+    """Of every interval here."""
     verdict: str
     """A fails "more often" or "less often" than B, or "undecided"."""
     times: float | None
     """When undecided: how many times both budgets would decide, if the estimates stay."""
     comparable: bool
+    """False where the problems differ in more than the policy."""
     warnings: tuple[str, ...]
+    """What to know before believing the verdict."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as plain data.
+
+        Returns:
+            What the command line prints with `--json`.
+        """
         return {**vars(self), "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
@@ -72,7 +88,11 @@ class Versus:
         )
 
     def in_words(self) -> str:
-        """The verdict as a person says it."""
+        """The verdict as a person says it.
+
+        Returns:
+            One sentence.
+        """
         lo, hi = self.ratio_interval
         if self.verdict == MORE:
             upto = "" if hi is None else f" to {hi:.2g}"
@@ -97,12 +117,25 @@ def _more(times: float) -> str:
 def compare(a: Past, b: Past, confidence: float | None = None) -> Versus:
     """Intervals for the ratio and the difference of two runs' failure probabilities.
 
-    >>> import apeval
-    >>> runs = [apeval.InMemory(apeval.make("one-step", beta=beta)) for beta in (3.0, 3.5)]
-    >>> for seed, run in enumerate(runs):
-    ...     _ = apeval.evaluate(run.of, episodes=2_000, seed=seed, recorder=run)
-    >>> compare(*runs).verdict
-    'more often'
+    Args:
+        a: A run, as `apeval.load` returns it or `apeval.InMemory` kept it.
+        b: The run that it is compared with, of the same problem with another policy.
+        confidence: Of the intervals; by default that of `a`.
+
+    Returns:
+        The verdict with both intervals. Where the problems differ in more than the policy, its
+        first warning says so.
+
+    Raises:
+        ApevalError: An argument is wrong.
+
+    Examples:
+        >>> import apeval
+        >>> runs = [apeval.InMemory(apeval.make("one-step", beta=beta)) for beta in (3.0, 3.5)]
+        >>> for seed, run in enumerate(runs):
+        ...     _ = apeval.evaluate(run.of, episodes=2_000, seed=seed, recorder=run)
+        >>> compare(*runs).verdict
+        'more often'
     """
     check_run("a", a)
     check_run("b", b)

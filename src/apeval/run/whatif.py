@@ -33,23 +33,34 @@ class WhatIf:
     estimate: float | None
     """None where the episodes cannot answer."""
     standard_error: float | None
+    """Of `estimate`."""
     interval: tuple[float, float] | None
+    """Of `estimate`."""
     confidence: float
+    """Of `interval`."""
     before: float
     """The run's own estimate."""
     times: float | None
     """New probability over the old one, from the same episodes."""
     failures: int
+    """Recorded failures that the answer rests on."""
     ess: float
     """Effective failures under the new nominal."""
     ess_before: float
+    """Effective failures under the run's own nominal."""
     pareto_k: float | None
+    """Tail index of the failures' new weights; None for too few."""
     refused: str | None
     """Why there is no answer, or None."""
     warnings: tuple[str, ...]
+    """What to know before believing the answer."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as plain data.
+
+        Returns:
+            What the command line prints with `--json`.
+        """
         return {**vars(self), "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
@@ -88,16 +99,28 @@ def reweight(
 ) -> WhatIf:
     """The failure probability under a changed nominal disturbance, from the episodes of a run.
 
-    `nominal` names changes of the law, such as "std*1.2" or ["mean+0.1", "std[2]=0.6"]. Or give
-    a `problem` that differs in its nominal alone; that it does is checked by replaying recorded
-    episodes in it.
+    Nothing is simulated for the answer. Where the recorded episodes cannot give one, it is refused.
 
-    >>> import apeval
-    >>> run = apeval.InMemory(apeval.make("one-step", beta=3.0))
-    >>> _ = apeval.evaluate(run.of, episodes=2_000, recorder=run)
-    >>> answer = reweight(run, "std*1.2")
-    >>> answer.interval[0] < 0.00621 < answer.interval[1]  # Φ(−3/1.2)
-    True
+    Args:
+        run: A run, as `apeval.load` returns it or `apeval.InMemory` kept it.
+        nominal: Changes of the law, such as "std*1.2" or ["mean+0.1", "std[2]=0.6"].
+        problem: Instead of `nominal`, a problem that differs in its nominal alone; that it does is
+            checked by replaying recorded episodes in it.
+        confidence: Of the interval; by default the run's.
+
+    Returns:
+        The answer; where there is none, `estimate` is None and `refused` says why.
+
+    Raises:
+        ApevalError: The change makes no sense, or the problem differs in more than its nominal.
+
+    Examples:
+        >>> import apeval
+        >>> run = apeval.InMemory(apeval.make("one-step", beta=3.0))
+        >>> _ = apeval.evaluate(run.of, episodes=2_000, recorder=run)
+        >>> answer = reweight(run, "std*1.2")
+        >>> answer.interval[0] < 0.00621 < answer.interval[1]  # Φ(−3/1.2)
+        True
     """
     if (nominal is None) == (problem is None):
         raise ApevalError("say what changes: nominal='std*1.2', or a problem with another nominal")

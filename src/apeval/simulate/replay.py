@@ -126,7 +126,18 @@ def _actions(nominal: Disturbance | None, values: Any, ndim: int, what: str) -> 
 
 
 def replay(problem: Problem, it: Record | Mapping[str, Any]) -> Episodes:
-    """The recorded episode, alone; `it` may be plain data, as in a result's `records`."""
+    """A recorded episode again, alone.
+
+    Args:
+        problem: The problem that it was recorded in.
+        it: The record: one of a result's `records`, which may be plain data.
+
+    Returns:
+        The one episode, with every decision.
+
+    Raises:
+        ApevalError: The record is damaged.
+    """
     it = it if isinstance(it, Record) else Record.from_json(it)
     ids, key = np.array([it.id]), np.array(it.key, np.uint64)
     decisions = len(it.a_E) + (0 if problem.initial is None else 1)

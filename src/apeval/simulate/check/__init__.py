@@ -27,13 +27,23 @@ def check_problem(
 ) -> Report:
     """Simulate a little, and look for what would spoil an estimate.
 
-    Half of the episodes are nominal, half are driven to the disturbances' extremes. It takes
-    about `seconds` at the most, so that a slow simulator is checked on fewer decisions; the report
-    says on how many. It never raises because of the problem; ask `raise_if_bad`.
+    Half of the episodes are nominal, half are driven to the disturbances' extremes. A slow
+    simulator is checked on fewer decisions; the report says on how many.
 
-    >>> from apeval.environments import make
-    >>> check_problem(make("walk")).ok
-    True
+    Args:
+        problem: The problem to look at.
+        episodes: How many to simulate at the most.
+        seed: Of their random numbers.
+        seconds: About how long it may take at the most.
+
+    Returns:
+        The report. It never raises because of the problem: ask ``report.ok``, or call
+        ``report.raise_if_bad()``.
+
+    Examples:
+        >>> from apeval.environments import make
+        >>> check_problem(make("walk")).ok
+        True
     """
     findings: list[Finding] = []
     try:

@@ -11,11 +11,14 @@ _SHOWN = 3  # findings that an error quotes
 
 @dataclass(frozen=True)
 class Finding:
-    """One check's outcome; where it is bad, `message` names the cause and the remedy."""
+    """One check's outcome."""
 
     name: str
+    """Which check it was."""
     ok: bool
+    """Whether it passed."""
     message: str
+    """What was found; where it is bad, the cause and the remedy."""
 
     def __str__(self) -> str:
         return f"{'ok ' if self.ok else 'BAD'}  {self.name}: {self.message}"
@@ -26,7 +29,9 @@ class Report:
     """Everything that was checked of a problem."""
 
     problem: str
+    """The problem's name."""
     findings: tuple[Finding, ...]
+    """One entry per check, in the order in which they ran."""
     complete: bool = True
     """Whether every check ran; a broken part keeps the later ones from running."""
 
@@ -50,7 +55,11 @@ class Report:
         return "\n".join(lines)
 
     def raise_if_bad(self) -> None:
-        """A `ProblemError` with the first findings, where there are any."""
+        """Go on only with a problem that passed.
+
+        Raises:
+            ProblemError: Something must be mended; the first findings are in its text.
+        """
         if self.ok:
             return
         text = "; ".join(f"{f.name}: {f.message}" for f in self.bad[:_SHOWN])
