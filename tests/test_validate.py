@@ -348,3 +348,18 @@ def test_a_full_disk_leaves_nothing_behind(
     assert (code, out) == (2, "")
     assert "No space left on device" in err
     assert [it for it in tmp_path.rglob("*") if it.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"episodes": 1}, "episodes must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"seconds": float("nan")}, "seconds must be"),
+    ],
+)
+def test_check_problem_names_the_argument(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ApevalError, match=says):
+        apeval.check_problem(apeval.make("walk", top=5), **wrong)
+    with pytest.raises(ApevalError, match="wants a Problem"):
+        apeval.check_problem("walk")  # type: ignore[arg-type]

@@ -7,6 +7,8 @@ from time import monotonic
 
 import numpy as np
 
+from apeval import validate
+from apeval.errors import ApevalError
 from apeval.problem.draws import NATURE, Draws, make_key
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
@@ -40,14 +42,21 @@ def check_problem(
         The report. It never raises because of the problem: ask ``report.ok``, or call
         ``report.raise_if_bad()``.
 
+    Raises:
+        ApevalError: An argument is none, such as a negative number of episodes.
+
     Examples:
         >>> from apeval.environments import make
         >>> check_problem(make("walk")).ok
         True
     """
+    if not isinstance(problem, Problem):
+        raise ApevalError(f"check_problem wants a Problem, got {type(problem).__name__}")
+    episodes = validate.whole("episodes", episodes, 2, 1_000_000)
+    seed, seconds = validate.seed(seed), validate.seconds("seconds", seconds)
     findings: list[Finding] = []
     try:
-        for finding in _checks(problem, max(2, episodes), seed, seconds):
+        for finding in _checks(problem, episodes, seed, seconds):
             findings.append(finding)
     except BrokenError as broken:
         return Report(problem.name, (*findings, broken.finding), complete=False)
