@@ -90,7 +90,7 @@ def write_batch(folder: Path, number: int, batch: Episodes, position: int, bond:
     rows = {name: getattr(batch, name) for name in _PER_DECISION}
     write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
     each = {name: getattr(batch, name) for name in _PER_EPISODE}
-    each[DENSITY] = batch.log_density(Nominal())
+    each[DENSITY] = _densities(batch)
     write_table(episodes, {**each, **law_0_columns}, {**about, "law_0": law_0})
     return digest(folder, number)
 
@@ -127,6 +127,36 @@ def check_bond(folder: Path, number: int, bond: Bond) -> None:
 
 def read_batch(folder: Path, number: int) -> Episodes:
     """The inverse of `write_batch`, with every bit as it was."""
+    return _read(folder, number)[0]
+
+
+def read_sound(folder: Path, number: int) -> Episodes:
+    """A batch whose decisions have the densities, and whose failures the margins, that it says."""
+    batch, log_p = _read(folder, number)
+    path = paths(folder, number)[1]
+    found = _densities(batch)
+    if bool(np.isnan(found).any()):
+        raise ApevalError(f"{path} is damaged: laws do not fit decisions, or give no densities")
+    if not np.allclose(found, log_p, rtol=1e-9, atol=1e-9):
+        raise ApevalError(f"{path} is damaged: decisions do not have the density that was recorded")
+    missed = np.isfinite(batch.margin) & ((batch.margin <= 0.0) != batch.failed)
+    if bool(missed.any()):
+        raise ApevalError(f"{path} is damaged: failures and margins contradict each other")
+    return batch
+
+
+def _densities(batch: Episodes) -> Array:
+    """log p(τ) of each episode; not a number where a law has none for its decisions."""
+    nothing = np.full(batch.n, np.nan)
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(batch.log_density(Nominal()))
+    except Exception:  # a user's class may fail in any way
+        return nothing
+    return found if found.shape == (batch.n,) and found.dtype.kind == "f" else nothing
+
+
+def _read(folder: Path, number: int) -> tuple[Episodes, Array]:
     decisions, episodes = paths(folder, number)
     rows, about_rows = read_table(decisions)
     each, about = read_table(episodes)
@@ -142,8 +172,7 @@ def read_batch(folder: Path, number: int) -> Episodes:
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),
     )
     _check_batch(episodes, batch)
-    _check_density(episodes, batch, each[DENSITY])
-    return batch
+    return batch, each[DENSITY]
 
 
 def numbers(folder: Path) -> list[int]:
@@ -179,7 +208,7 @@ def read_batches(folder: Path, inputs: str, batches: int, head: str) -> Iterator
         last = digest(folder, number)
         if last != (head if number + 1 == batches else previous(folder, number + 1)):
             raise ApevalError(f"{folder} is damaged: batch {number} has changed since then")
-        yield read_batch(folder, number)
+        yield read_sound(folder, number)
 
 
 def cut_after(folder: Path, batches: int) -> None:
@@ -225,25 +254,6 @@ def _check_fields(
         fits = name in arrays and arrays[name].ndim == (2 if name in wide else 1)
         if not fits or arrays[name].dtype.kind not in kinds:
             raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")
-
-
-def _check_density(path: Path, batch: Episodes, log_p: Array) -> None:
-    """Laws have a density for every recorded disturbance, and it is the one that was recorded."""
-    try:
-        with np.errstate(all="ignore"):
-            for law, a in ((batch.law, batch.a_E), (batch.law_0, batch.a_0)):
-                if law is not None:
-                    law.take(np.arange(len(a))).log_prob(a)
-            found = batch.log_density(Nominal())
-    except Exception as error:  # a user's class may fail in any way
-        raise ApevalError(f"{path} is damaged: laws do not fit decisions ({error})") from None
-    if found.shape != log_p.shape or found.dtype.kind != "f" or bool(np.isnan(found).any()):
-        raise ApevalError(f"{path} is damaged: its laws give no densities")
-    if not np.allclose(found, log_p, rtol=1e-9, atol=1e-9):
-        raise ApevalError(f"{path} is damaged: decisions do not have the density that was recorded")
-    missed = np.isfinite(batch.margin) & ((batch.margin <= 0.0) != batch.failed)
-    if bool(missed.any()):
-        raise ApevalError(f"{path} is damaged: failures and margins contradict each other")
 
 
 def _check_batch(path: Path, batch: Episodes) -> None:

@@ -84,7 +84,7 @@ def usable(folder: Path, inputs: str, state: Manifest) -> Usable:
     for number in journal.numbers(folder)[:most]:
         try:
             journal.check_bond(folder, number, journal.Bond(inputs, found.head))
-            journal.read_batch(folder, number)
+            journal.read_sound(folder, number)
             head = journal.digest(folder, number)
             last = number + 1 == state.batches
             if head != (state.journal if last else journal.previous(folder, number + 1)):
