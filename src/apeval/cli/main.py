@@ -138,7 +138,7 @@ def _explained(error: BaseException) -> int:
     if not hasattr(error, "format_message"):
         raise error
     if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help already
-        _told(_usage(error.format_message()), _REFUSED)
+        _told(_usage(error.format_message(), _typed(error)), _REFUSED)
     return _REFUSED
 
 
@@ -147,10 +147,16 @@ def _told(text: str, code: int) -> int:
     return code
 
 
-def _usage(message: str) -> str:
+def _typed(error: BaseException) -> str:
+    """The command that a usage error is about, as it is typed."""
+    context = getattr(error, "ctx", None)
+    return "apeval" if context is None or context.parent is None else f"apeval {context.info_name}"
+
+
+def _usage(message: str, command: str) -> str:
     """A usage error in one line, with the nearest command where one is unknown."""
     text = " ".join(message.split())
     if text.startswith("No such command"):
         names = [name for commands in _PANELS.values() for name in commands]
         return str(unknown("command", text.split("'")[1], names))
-    return f"{text} (apeval --help)"
+    return f"{text} ({command} --help)"
