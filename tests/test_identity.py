@@ -167,7 +167,8 @@ def test_a_report_speaks_of_the_run_alone(tmp_path: Path) -> None:
            ("nominal", "reset", "step", "failed", "margin", "horizon", "views")}
     )  # fmt: skip
     apeval.evaluate(bare, "mc", episodes=500, recorder=apeval.Recorder(tmp_path / "run"))
-    page = write_report([tmp_path / "run"], tmp_path / "r.html", mine).read_text()
+    page = write_report([tmp_path / "run"], tmp_path / "r.html").read_text()
     assert "σ 0.6" in page
-    assert "σ 0.5</td>" not in page
-    assert "is not the problem of" in page  # whose default std is 0.5
+    with pytest.raises(ApevalError, match=r"mine.py:problem is not the problem of"):
+        write_report([tmp_path / "run"], tmp_path / "s.html", mine)  # its default std is 0.5
+    assert not (tmp_path / "s.html").exists()

@@ -212,7 +212,7 @@ def test_episodes_of_another_run_are_refused(tmp_path: Path) -> None:
     # the proposals of `ape` have several components
     data["inputs"] |= {"method": "ape", "settings": {}}
     rewrite(tmp_path / "a", data)
-    with pytest.raises(ApevalError, match="method is not what manifest.json says"):
+    with pytest.raises(ApevalError, match=r"method is not what manifest.json says"):
         apeval.resume(tmp_path / "a", problem)
 
 

@@ -334,6 +334,9 @@ def test_a_run_under_way_is_not_taken_for_a_finished_one(tmp_path: Path) -> None
     recorder = apeval.Recorder(tmp_path)
     recorder.begin({})
     recorder.batch(recorded(gauss(), "mc", 200).episodes, 0)
+    with pytest.raises(ApevalError, match="is under way"):
+        apeval.load(tmp_path)
+    recorder.close()
     with pytest.raises(ApevalError, match="was not finished"):
         apeval.load(tmp_path)
     assert journal.numbers(tmp_path / journal.JOURNAL) == [0]

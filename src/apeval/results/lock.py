@@ -16,6 +16,18 @@ from apeval.results.provenance import now
 LOCK = "lock"
 
 
+def holder(folder: Path) -> str | None:
+    """Who writes to a folder now, in words; None where nobody does."""
+    try:
+        file = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    try:
+        return None if _try_to_lock(file) else _holder(file)
+    finally:
+        os.close(file)
+
+
 class Lock:
     """Held from `acquire` to `release`, or to the end of the process.
 

@@ -14,6 +14,7 @@ from apeval.results.columns import LARGEST
 from apeval.results.faults import FAULTS
 from apeval.results.files import as_json, read_object, regular, whole, write_json
 from apeval.results.inputs import INPUTS, how_to_resume
+from apeval.results.lock import holder
 from apeval.results.model import ARRAYS, STRUCTURE
 from apeval.results.provenance import counted
 from apeval.results.samples import SAMPLE
@@ -112,6 +113,8 @@ def _hashes(data: Any, path: Path) -> dict[str, str]:
 def read_complete(folder: Path) -> Manifest:
     """The manifest of a run that has a result."""
     it = read_state(folder)
+    if not it.complete and (who := holder(folder)) is not None:
+        raise ApevalError(f"the run in {folder} is under way ({who}): wait for it to end")
     if not it.complete:
         raise ApevalError(
             f"the run in {folder} was not finished: {how_to_resume(folder)} goes on with it"

@@ -66,7 +66,7 @@ class Recorder:
         command: Sequence[str] | None = None,
         files: Sequence[str | Path] = (),
         extends: Sequence[str] = (),
-        careful: bool = False,
+        careful: bool = True,
     ) -> None:
         self.folder = prepare(folder)
         journal.refuse_link(self._journal)

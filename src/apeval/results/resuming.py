@@ -110,7 +110,7 @@ def resume(
     if changed and not allow_changes:
         raise ApevalError(
             f"the run in {folder} began with another problem or other code: {in_short(changed)}. "
-            "Episodes of two kinds must not be mixed: restore it, start over with "
+            "Episodes of two kinds must not be mixed: restore it, run it anew with "
             f"{Option('careful', False)}, or, where it makes no difference to the simulation, add "
             f"{Option('allow_changes', True)}"
         )

@@ -19,7 +19,7 @@ from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
-from apeval.remedies import Call, Note, Option
+from apeval.remedies import Note, Option
 from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.frozen import Frozen, reduce, run_frozen_stage
 from apeval.run.interrupt import interrupts
@@ -336,7 +336,7 @@ def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
             f"the simulation does not repeat itself: simulated once more, {differs}. Something is "
             "kept between episodes (in the policy, the simulator, a view or the margin), or comes "
             "from the clock, from other episodes or from random numbers other than `draws`; the "
-            f"number cannot be trusted. {Call('check_problem')} says more"
+            "number cannot be trusted"
         )
     ]
 

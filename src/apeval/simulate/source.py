@@ -157,7 +157,7 @@ class Source:
             raise ApevalError(
                 f"the recorded episodes do not belong to this run ({differs} when it is simulated "
                 "again): its problem, its seed, a library or the machine has changed, or the "
-                f"simulator does not repeat itself. Start over with {Option('careful', False)}"
+                f"simulator does not repeat itself. Run it anew with {Option('careful', False)}"
             )
 
     def lost(self, error: Exception, episode: int, decision: int) -> None:
@@ -220,7 +220,7 @@ def _checked(task: Task, recorded: Episodes, kinds: int) -> Episodes:
     if not known.all() or not np.array_equal(recorded.component, task.proposal.assign(positions)):
         raise ApevalError(
             f"the recorded episodes {task.first} … {task.first + task.n - 1} do not belong to this "
-            "run: its code, a library or the machine has changed. Start over with "
+            "run: its code, a library or the machine has changed. Run it anew with "
             f"{Option('careful', False)}"
         )
     return recorded

@@ -26,6 +26,8 @@ def write_report(runs: Sequence[Path | str], out: Path | str, problem: str | Non
         raise ApevalError("runs must be a list of at least one run folder")
     out = validate.output_file("out", out)
     materials = [gather(load(run), problem) for run in runs]
+    if problem is not None and all(it.problem is None for it in materials):
+        raise ApevalError(materials[0].missing[0])
     text = render(distinct(materials, [Path(run) for run in runs]))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -180,6 +180,13 @@ class Contract:
     def step(self, x: Any, a_A: Array, a_E: Array, draws: Draws) -> Any:
         """f_E."""
         after = ask("step", lambda: self.problem.step(x, a_A, a_E, draws))
+        arrays = isinstance(x, np.ndarray) and isinstance(after, np.ndarray)
+        if arrays and x.shape[1:] != after.shape[1:]:
+            raise BrokenError(
+                "shapes",
+                f"`step` was given states of shape {x.shape} and returned {after.shape}: the shape "
+                "of a state must not change",
+            )
         return self._batch("step", after, draws.n)
 
     def observe(self, x: Any, n: int, when: str) -> Array:

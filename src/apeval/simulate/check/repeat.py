@@ -24,7 +24,8 @@ def check_repeats(contract: Contract, key: IntArray, affordable: int) -> list[Fi
     if found:
         message = (
             f"the same seed gave another episode: {found[0]}. All randomness must come from "
-            "`draws` (uniform, normal, seeds, generators), and reset must set every hidden state; "
+            "`draws` (uniform, normal, seeds, generators), reset must set every hidden state, and "
+            "no function, the policy either, may remember what it saw before; "
             "with from_env, from the seed of the environment's reset, and a random policy is a "
             "DiscretePolicy or GaussianPolicy"
         )
