@@ -404,6 +404,9 @@ def test_a_folder_cannot_order_the_terminal_about(command: Command, run: Path, n
     data = json.loads((run / "result.json").read_text())
     data["warnings"] = [name]
     (run / "result.json").write_text(json.dumps(data))
+    about = json.loads((run / "provenance.json").read_text())
+    about["result"] = data
+    (run / "provenance.json").write_text(json.dumps(about))
     seal(run)
     code, out, _ = command("show", str(run))
     assert code == 0

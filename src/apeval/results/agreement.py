@@ -15,9 +15,11 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.estimate.interval import bounds, estimate, probability
 from apeval.estimate.sample import Sample
+from apeval.problem.types import IntArray
 from apeval.results.files import read_object
 from apeval.results.inputs import INPUTS, check_about
 from apeval.results.manifest import PROVENANCE, check_asked
+from apeval.results.provenance import ANSWER
 from apeval.results.samples import SAMPLE
 from apeval.results.store import RESULT
 from apeval.run.past import level
@@ -46,6 +48,10 @@ def check_agreement(run: Run) -> None:
     for name in ("inputs", "inputs_sha256", "identity", "source_sha256", "versions", "command"):
         if about.get(name) != run.provenance.get(name):
             raise _damaged(run.path / PROVENANCE, f"{name} is not that of {INPUTS}")
+    stored, twice = read_object(run.path / RESULT), run.provenance.get(ANSWER)
+    for name in sorted({*stored, *twice} if isinstance(twice, dict) else stored):
+        if not isinstance(twice, dict) or stored.get(name) != twice.get(name):
+            raise _damaged(run.path / RESULT, f"{name} is not what {PROVENANCE} says")
     told = plain({name: getattr(run.result, name) for name in _SAME})
     for name in _SAME:
         if told[name] != inputs.get(name):
@@ -88,18 +94,34 @@ def _check_numbers(where: Path, result: Result, sample: Sample) -> None:
         raise _damaged(where, "a run without failures is not to be trusted")
 
 
-def check_densities(folder: Path, episodes: Episodes, sample: Sample) -> None:
-    """Refuse a sample that is not that of the recorded episodes."""
+def check_batch(folder: Path, batch: Episodes, sample: Sample, ids: IntArray) -> int:
+    """Refuse a sample that is not that of the recorded episodes.
+
+    Args:
+        folder: The run folder.
+        batch: Some of its episodes.
+        sample: The sample that the estimate came from.
+        ids: Numbers of the sample's episodes, (n,).
+
+    Returns:
+        How many episodes of the batch are in the sample.
+    """
+    order = np.argsort(ids)
+    at = np.minimum(np.searchsorted(ids, batch.ids, sorter=order), len(ids) - 1)
+    rows = order[at]
+    mine = ids[rows] == batch.ids
+    rows = rows[mine]
     pairs = [
-        ("log_p", sample.log_p, episodes.log_density(Nominal())),
-        ("kind", sample.kind, episodes.kind),
-        ("unresolved", sample.unresolved, episodes.unresolved),
-        ("length", sample.length, episodes.length),
-        ("margin", sample.margin, episodes.margin),
+        ("log_p", sample.log_p, batch.log_density(Nominal())),
+        ("kind", sample.kind, batch.kind),
+        ("unresolved", sample.unresolved, batch.unresolved),
+        ("length", sample.length, batch.length),
+        ("margin", sample.margin, batch.margin),
     ]
     for name, stored, found in pairs:
-        if not _same(stored, found):
+        if not _same(stored[rows], found[mine]):
             raise _damaged(folder / SAMPLE, f"{name} is not that of the recorded episodes")
+    return len(rows)
 
 
 def _same(stored: Any, found: Any) -> bool:

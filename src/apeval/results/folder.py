@@ -16,7 +16,7 @@ from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.results import journal
-from apeval.results.agreement import check_agreement, check_densities
+from apeval.results.agreement import check_agreement, check_batch
 from apeval.results.files import read_json, read_object
 from apeval.results.inputs import check_about
 from apeval.results.manifest import PROVENANCE, Manifest, check, check_all, read_complete, seal
@@ -137,7 +137,6 @@ class Run:
         found = self._join(counted=True)
         if found is None or not np.array_equal(found.ids, self.ids):
             raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: episodes are missing")
-        check_densities(self.path, found, self.sample)
         return found
 
     @cached_property
@@ -157,7 +156,12 @@ class Run:
         """
         folder, it = self.path / journal.JOURNAL, self.manifest
         bound = str(self.provenance["inputs_sha256"])
-        yield from journal.read_batches(folder, bound, it.batches, it.journal)
+        found = 0
+        for batch in journal.read_batches(folder, bound, it.batches, it.journal):
+            found += check_batch(self.path, batch, self.sample, self.ids)
+            yield batch
+        if found != len(self.ids):
+            raise ApevalError(f"{folder} is damaged: episodes are missing")
 
     def _join(self, counted: bool) -> Episodes | None:
         kept = []

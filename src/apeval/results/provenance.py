@@ -16,6 +16,8 @@ from apeval.simulate.identity.files import hashes
 from apeval.version import __version__
 
 SCHEMA_VERSION = 2
+ANSWER = "result"
+"""The entry that holds the result once more."""
 _FREE = ("on_fault", "retries", "time_limit")  # what may differ when a run goes on
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 _IF_LOADED = ("torch", "zuko", "gymnasium", "highway_env", "minigrid", "mujoco",

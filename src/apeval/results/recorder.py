@@ -27,7 +27,7 @@ from apeval.results.manifest import (
     write_manifest,
 )
 from apeval.results.model import model_of, write_model
-from apeval.results.provenance import counted, inputs_hash, now, provenance
+from apeval.results.provenance import ANSWER, counted, inputs_hash, now, provenance
 from apeval.results.recorded import Recorded, usable
 from apeval.results.samples import write_sample
 from apeval.results.store import prepare, save
@@ -215,7 +215,8 @@ class Recorder:
             save(result, self.folder)
             write_sample(self.folder, outcome.sample, outcome.ids)
             write_model(self.folder, model_of(result.method, outcome.proposal))
-            write_json(self.folder / PROVENANCE, {**self._about, "ended": now()})
+            about = {**self._about, "ended": now(), ANSWER: result.as_json()}
+            write_json(self.folder / PROVENANCE, about)
             if self._faults:
                 write_listed(self.folder, FAULTS, self._faults)
             else:

@@ -30,7 +30,7 @@ _WORDS = {
     "kills": "kills",
     "users": "users' code that misbehaves",
 }
-_SECONDS = 30.0  # that a call in process may take
+_SECONDS = 120.0  # that a call in process may take
 SMALL = "small"
 """The row that stands for the small version."""
 KINDS = {

@@ -15,7 +15,7 @@ from apeval.experiments.fuzz.calls import Calls, Said
 
 _UNIMPORTANT = ("seconds", "run", "a", "b", "command", "remedy")
 _NO_ANSWER = 1
-_SECONDS = 4.0  # a run that was made longer is stopped then
+_SECONDS = 60.0  # a run that was made longer is stopped then
 _SECTIONS = ("result", "evaluated", "kinds")
 _TAG = re.compile(r"<[^>]+>")
 _DRAWN = re.compile(r"<(script|style|svg)\b.*?</\1>", re.S)

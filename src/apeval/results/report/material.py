@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from apeval.results.folder import Run
 
 T = TypeVar("T")
+_MAY_LACK = ("problem's own code", "there is no folder")
+"""Errors of a folder that is whole but for code that was not given, or a journal that was put
+away."""
 
 
 @dataclass(frozen=True)
@@ -48,28 +51,28 @@ class Material:
 
 
 def gather(run: Run, address: str | None = None) -> Material:
-    """All that the folder holds; a part that cannot be read is left out and said. `address` is
-    where the code of a problem of one's own is."""
+    """All that the folder holds; what cannot be read without the problem's own code is left out
+    and said. `address` is where that code is. A damaged folder is refused."""
     missing: list[str] = []
 
-    def get(read: Callable[[], T]) -> T | None:
+    def get(read: Callable[[], T], code: bool = False) -> T | None:
         try:
             return read()
         except ApevalError as error:
             text = str(error)
+            if not code and not any(part in text for part in _MAY_LACK):
+                raise
             if run.path.is_absolute():  # a reader has another machine
                 text = text.replace(str(run.path), run.path.name)
             if text not in missing:
                 missing.append(text)
             return None
 
-    problem = get(lambda: run.problem(address))  # first: episodes may need its code
+    problem = get(lambda: run.problem(address), code=True)  # first: episodes may need its code
     sample = get(lambda: run.sample)
     episodes = get(lambda: run.episodes)
     learning = get(lambda: run.learning)
     extended = get(lambda: read_extension(run.path))
-    if sample is None or (episodes is not None and episodes.n != sample.n):
-        episodes = None
     return Material(
         name=run.path.resolve().name or run.result.problem or "run",
         result=run.result.as_json(),

@@ -140,6 +140,8 @@ def _same(a: Any, b: Any) -> bool:
         x, y = (np.array([float(v) for v in flat]) for flat in (flat_a, flat_b))
     except (TypeError, ValueError):
         return False
+    if shape_a != shape_b or x.shape != y.shape:
+        return False
     scale = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
     near = np.isclose(x, y, _RELATIVE, _ABSOLUTE + _RELATIVE * scale, equal_nan=True)
-    return shape_a == shape_b and x.shape == y.shape and bool(near.all())
+    return bool(near.all())
