@@ -200,6 +200,8 @@ def test_changed_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         apeval.resume(tmp_path / "run")
     whole = apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900)
     assert told(apeval.resume(tmp_path / "run", allow_changes=True)) == told(whole)
+    kept = apeval.load(tmp_path / "run").provenance["changes_allowed"]
+    assert [text.split(" (now")[0] for text in kept] == ["apeval's own code", "numpy 1.0"]
 
 
 def test_episodes_of_another_run_are_refused(tmp_path: Path) -> None:

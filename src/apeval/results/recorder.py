@@ -34,6 +34,8 @@ from apeval.results.store import prepare, save
 from apeval.run.recorder import IDENTITY, Outcome
 from apeval.simulate.episodes import Episodes
 
+CHANGED = "changes_allowed"
+
 
 class Recorder:
     """Writes a run folder: every batch as it returns, then the outcome.
@@ -74,14 +76,17 @@ class Recorder:
         self._faults: list[dict[str, Any]] = []
         self._recorded: Recorded | None = None
         self._untouched = False
+        self._changed: list[str] = []
         self._about: Mapping[str, Any] = {}
 
     @staticmethod
-    def resuming(folder: str | Path) -> Recorder:
+    def resuming(folder: str | Path, changed: Sequence[str] = ()) -> Recorder:
         """Goes on with an interrupted run: what it simulated is used, up to a torn last file. The
         folder stays as it is until there is something new to write: a result that the run has so
-        far must not go because its continuation is refused."""
+        far must not go because its continuation is refused. What has `changed` since it began,
+        and was allowed to, is kept with it."""
         recorder = Recorder(folder)
+        recorder._changed = list(changed)
         recorder._go_on()
         return recorder
 
@@ -133,7 +138,12 @@ class Recorder:
         inputs = dict(inputs)
         identity = inputs.pop(IDENTITY, {})
         if self._recorded is not None:
-            self._about = {**read_inputs(self.folder).about, "inputs": inputs}
+            about = read_inputs(self.folder).about
+            before = about.get(CHANGED)
+            changed = [str(text) for text in before] if isinstance(before, list) else []
+            changed += [text for text in self._changed if text not in changed]
+            more = {CHANGED: changed} if changed else {}
+            self._about = {**about, "inputs": inputs, **more}
             return
         self._lock.acquire()
         if self.careful:

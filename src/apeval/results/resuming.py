@@ -98,7 +98,7 @@ def resume(
             f"{Option('careful', False)}, or, where it makes no difference to the simulation, add "
             f"{Option('allow_changes', True)}"
         )
-    recorder = Recorder.resuming(folder)
+    recorder = Recorder.resuming(folder, changed)
     if recorder.note and tell is not None:
         tell(recorder.note)
     return evaluate(
