@@ -249,6 +249,20 @@ def test_the_same_code_is_the_same_wherever_and_however_it_runs(tmp_path: Path) 
     assert len(said) == 1
 
 
+def test_answers_are_compared_component_by_component() -> None:
+    def high(gain: float) -> apeval.Problem:
+        return walk(
+            reset=lambda draws: np.tile([0.0, 1e8], (draws.n, 1)),
+            step=lambda x, a_A, a_E, draws: x + gain * a_E * [1.0, 0.0],
+            failed=lambda x: x[:, 0] > 50.0,
+            margin=None,
+        )
+
+    then, now = fingerprint(high(1.0)), fingerprint(high(1.2))
+    assert differences(then, fingerprint(high(1.0))) == []
+    assert any("what it does" in text for text in differences(then, now, ignore=("code",)))
+
+
 def test_a_parameter_may_be_no_number(tmp_path: Path) -> None:
     made = [walk(parameters={"limit": value}) for value in (float("inf"), float("nan"))]
     apeval.evaluate(made[0], "mc", episodes=100, recorder=apeval.Recorder(tmp_path))
