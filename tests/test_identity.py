@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import json
+import os
 import re
+import subprocess
+import sys
+import types
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -42,7 +48,7 @@ def write(path: Path, gain: float = 1.0, step: str = "x + gain * a_E", imports: 
 
 
 def fingerprint(problem: apeval.Problem) -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(json.dumps(identify(problem, reference(problem))))
+    stored: dict[str, Any] = json.loads(json.dumps(identify(problem, lambda: reference(problem))))
     return stored
 
 
@@ -106,6 +112,163 @@ def test_digests_tell_closures_apart() -> None:
 
     assert digest(Plant(1.0).step) == digest(Plant(1.0).step)
     assert digest(Plant(1.0).step) != digest(Plant(1.1).step)
+
+
+class Level(enum.IntEnum):
+    LOW, HIGH = 1, 2
+
+
+class Private:
+    __slots__ = ("_limit",)
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+
+
+def made_of(limit: int) -> dict[str, Any]:
+    """Functions and objects that hold a number, each in a way of its own."""
+    config = types.ModuleType("config_of_the_identity_test")
+    config.LIMIT = limit  # type: ignore[attr-defined]
+
+    names, held = {"__name__": __name__}, limit
+
+    class Base:
+        LIMITS: ClassVar = {"x": held}
+
+        @functools.cached_property
+        def limit(self) -> int:
+            return held
+
+    class Derived(Base):
+        pass
+
+    def far(depth: int) -> Any:
+        inner = limit if depth == 0 else far(depth - 1)
+        return lambda x: inner
+
+    def attributed(x: float) -> bool:
+        return x > attributed.limit  # type: ignore[attr-defined]
+
+    attributed.limit = limit  # type: ignore[attr-defined]
+    cached = functools.lru_cache(lambda x: x > limit)
+    one, other = [0], [1]
+    return {
+        "of a module": lambda x: x > config.LIMIT,
+        "of a module that it names": eval("lambda x: x > it.LIMIT", {**names, "it": config}),
+        "private": Private(limit),
+        "of a base class": Derived(),
+        "behind a cache": cached,
+        "vectorised": np.vectorize(lambda x: x > limit),
+        "member of an enumeration": Level(limit),
+        "path": Path(f"policy-{limit}.npz"),
+        "namespace": types.SimpleNamespace(limit=limit),
+        "range": range(limit),
+        "array of objects": np.array([limit, None], object),
+        "records": np.array([(limit,)], [("limit", float)]),
+        "attribute of a function": attributed,
+        "method of a mapping": {"limit": limit}.get,
+        "function of NumPy": np.sin if limit == 1 else np.cos,
+        "which of two": [one, other, one if limit == 1 else other],
+        "twenty calls away": far(20),
+    }
+
+
+@pytest.mark.parametrize("way", made_of(1))
+def test_digests_see_a_number_wherever_it_is_held(way: str) -> None:
+    assert digest(made_of(1)[way]) == digest(made_of(1)[way])
+    assert digest(made_of(1)[way]) != digest(made_of(2)[way])
+
+
+def test_merge_sees_a_limit_that_the_reference_decisions_do_not_reach(tmp_path: Path) -> None:
+    class Fails:
+        def __init__(self, limit: float) -> None:
+            self._limit = limit
+
+        def __call__(self, x: Any) -> Any:
+            return x[:, 0] > self._limit
+
+    runs = []
+    for seed, limit in enumerate((2.0, 2.1)):
+        recorder = apeval.Recorder(tmp_path / str(seed))
+        problem = walk(failed=Fails(limit), margin=None)
+        apeval.evaluate(problem, "mc", episodes=2_000, seed=seed, recorder=recorder)
+        runs.append(apeval.load(tmp_path / str(seed)))
+    with pytest.raises(ApevalError, match="a value that they hold"):
+        apeval.merge(runs)
+
+
+SAME = """
+import apeval, enum, sys
+import numpy as np
+from dataclasses import dataclass, field
+from os import environ
+
+class Mode(enum.Enum):
+    FAST, SLOW = 1, 2
+
+@dataclass
+class Plant:
+    mode: Mode = Mode.FAST
+    names: set = field(default_factory=lambda: {"x", "yy", "zzz"})
+    table = {len: 1.0, Mode: 2.0}
+    _cache: dict = field(default_factory=dict)
+
+    def step(self, x, a_A, a_E, draws):
+        self._cache[len(x)] = environ.get("HOME")
+        return x + a_E * self.table[len]
+
+def problem():
+    return apeval.Problem(
+        nominal=apeval.Normal(), reset=lambda draws: np.zeros((draws.n, 1)), step=Plant().step,
+        failed=lambda x: x[:, 0] > 3.0, horizon=4,
+    )
+
+if __name__ == "__main__":
+    from apeval.simulate.identity.identity import identify
+    made = problem() if len(sys.argv) == 1 else apeval.make(sys.argv[1])
+    before = identify(made, lambda: None)["code"]
+    apeval.evaluate(made, "mc", episodes=8)
+    assert identify(made, lambda: None)["code"] == before  # nor does using it change it
+    print(before)
+"""
+
+
+def test_the_same_code_is_the_same_wherever_and_however_it_runs(tmp_path: Path) -> None:
+    one, other = tmp_path / "one" / "mine.py", tmp_path / "other" / "mine.py"
+    for file in (one, other):
+        file.parent.mkdir()
+        file.write_text(SAME)
+    said = {
+        subprocess.run(
+            [sys.executable, file, *arguments],
+            capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "SOMETHING": str(seed)},
+        ).stdout
+        for seed, (file, *arguments) in enumerate([(one,), (other,), (one, f"{other}:problem")])
+    }  # fmt: skip
+    assert len(said) == 1
+
+
+def test_answers_are_compared_component_by_component() -> None:
+    def high(gain: float) -> apeval.Problem:
+        return walk(
+            reset=lambda draws: np.tile([0.0, 1e8], (draws.n, 1)),
+            step=lambda x, a_A, a_E, draws: x + gain * a_E * [1.0, 0.0],
+            failed=lambda x: x[:, 0] > 50.0,
+            margin=None,
+        )
+
+    then, now = fingerprint(high(1.0)), fingerprint(high(1.2))
+    assert differences(then, fingerprint(high(1.0))) == []
+    assert any("what it does" in text for text in differences(then, now, ignore=("code",)))
+
+
+def test_a_parameter_may_be_no_number(tmp_path: Path) -> None:
+    made = [walk(parameters={"limit": value}) for value in (float("inf"), float("nan"))]
+    apeval.evaluate(made[0], "mc", episodes=100, recorder=apeval.Recorder(tmp_path))
+    then = apeval.load(tmp_path).identity
+    assert differences(then, fingerprint(made[0])) == []
+    assert differences(then, fingerprint(made[1])) == ["parameter limit (inf, now nan)"]
 
 
 def test_resume_refuses_another_problem(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from scipy.stats import norm
 
 import apeval
 from apeval.problem.draws import Draws, make_key
+from apeval.problem.laws import Disturbance, Law
 from apeval.problem.own import own
 
 
@@ -182,3 +186,55 @@ def test_own_copies_what_it_can() -> None:
     assert own(fortran).flags.f_contiguous
     thing = object()
     assert own(thing) is thing
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: int
+
+
+def test_own_copies_ordered_and_named_observations() -> None:
+    inner = np.zeros(1)
+    ordered = own(OrderedDict(z=inner, a=Pair(inner, 3)))
+    assert (type(ordered), list(ordered), type(ordered["a"])) == (OrderedDict, ["z", "a"], Pair)
+    ordered["z"][0] = ordered["a"].a[0] = 5.0
+    assert inner[0] == 0.0
+
+
+@dataclass(frozen=True)
+class Shifted(Law):
+    """A normal law of the user's own, whose methods spoil what they get where it says so."""
+
+    mean: Any
+    spoils: Any
+
+    def sample(self, u: Any) -> Any:
+        a = self.mean + ndtri(u)
+        spoil(*([u] if self.spoils[0, 0] else []))
+        return a
+
+    def log_prob(self, a: Any) -> Any:
+        log_p = norm.logpdf(a - self.mean).sum(axis=1)
+        spoil(*([a] if self.spoils[0, 0] else []))
+        return log_p
+
+
+class OfShifted(Disturbance):
+    def __init__(self, spoils: bool) -> None:
+        self.dim, self.spoils = 1, spoils
+
+    def given(self, x: Any, a_A: Any) -> Law:
+        n = 1 if x is None else len(x)
+        return Shifted(np.full((n, 1), 0.5), np.full((n, 1), float(self.spoils)))
+
+
+@pytest.mark.parametrize("part", ["nominal", "initial"])
+def test_laws_of_the_users_own_get_copies(part: str) -> None:
+    reset = {"reset": lambda draws, a_0: a_0} if part == "initial" else {}
+    runs = []
+    for spoils in (False, True):
+        runs.append(apeval.InMemory(walk(**{part: OfShifted(spoils)}, **reset)))
+        apeval.evaluate(runs[-1].of, "mc", episodes=3_000, recorder=runs[-1])
+    assert np.array_equal(runs[0].sample.log_p, runs[1].sample.log_p)
+    assert np.array_equal(runs[0].episodes.a_E, runs[1].episodes.a_E)
+    assert runs[0].result.estimate == runs[1].result.estimate > 0.0

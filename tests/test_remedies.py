@@ -231,3 +231,12 @@ def test_a_plan_names_no_budget_of_its_pilot() -> None:
     plan = apeval.plan(apeval.make("one-step", beta=3.0), 0.1, pilot_steps=60, seed=1)
     named = [it for text in plan.warnings for it in remedies(text) if isinstance(it, Option)]
     assert not {"steps", "episodes"} & {it.name for it in named}
+
+
+@pytest.mark.parametrize(
+    ("folder", "typed"), [("-x", "./-x"), ("a`b", "'a`b'"), ("a b", "'a b'"), ('q"', "'q\"'")]
+)
+def test_a_folder_of_any_name_can_be_typed(folder: str, typed: str) -> None:
+    call = Call("resume", folder, "lab.py:car")
+    assert in_shell(f"then {call}") == f"then apeval resume {typed} --problem lab.py:car"
+    assert eval(str(call).strip("`").partition("(")[2].partition(",")[0]) == folder

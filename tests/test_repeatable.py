@@ -105,3 +105,30 @@ def test_rounding_by_batch_size_is_no_difference() -> None:
     near.s[1] += 0.01
     assert difference(one, near) == "the state at decision 2 is another"
     assert difference(one, one) is None
+
+
+def test_a_small_component_beside_a_large_one_is_compared_by_its_own_size() -> None:
+    calls = [0]
+
+    def step(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
+        calls[0] += 1
+        gain = 1.0 if calls[0] < 130 else 1.2
+        return np.stack([x[:, 0] + gain * a_E[:, 0], x[:, 1] + 1.0], axis=1)
+
+    high = walk(
+        reset=lambda draws: np.tile([0.0, 1e6], (draws.n, 1)),
+        step=step,
+        chunk=64,
+    )
+    result = apeval.evaluate(high, "mc", episodes=3_000)
+    assert "does not repeat itself" in result.warnings[0]
+
+
+def test_rounding_of_an_action_near_zero_is_no_difference() -> None:
+    run = apeval.InMemory(walk(agent=lambda x: x - 0.0))
+    apeval.evaluate(run.of, "mc", episodes=50, recorder=run)
+    one = run.episodes.take(np.arange(50) == 7)
+    one.a_A[0], one.a_A[1] = 1.0, 1e-3
+    near = one.take(np.ones(1, bool))
+    near.a_A[1] += 6e-8  # what single precision leaves of a sum of numbers near one
+    assert difference(one, near) is None

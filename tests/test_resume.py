@@ -20,7 +20,7 @@ from apeval.errors import ApevalError, StorageError
 from apeval.experiments.faults import PROBLEM, children, compare
 from apeval.results import journal
 from apeval.results.manifest import MANIFEST, read_state, write_manifest
-from apeval.results.provenance import inputs_hash
+from apeval.results.provenance import counted, inputs_hash
 from apeval.simulate import source
 
 SEED = 5
@@ -200,6 +200,8 @@ def test_changed_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         apeval.resume(tmp_path / "run")
     whole = apeval.evaluate(apeval.make("walk", top=5), "mc", episodes=900)
     assert told(apeval.resume(tmp_path / "run", allow_changes=True)) == told(whole)
+    kept = apeval.load(tmp_path / "run").provenance["changes_allowed"]
+    assert [text.split(" (now")[0] for text in kept] == ["apeval's own code", "numpy 1.0"]
 
 
 def test_episodes_of_another_run_are_refused(tmp_path: Path) -> None:
@@ -212,7 +214,9 @@ def test_episodes_of_another_run_are_refused(tmp_path: Path) -> None:
     # the proposals of `ape` have several components
     data["inputs"] |= {"method": "ape", "settings": {}}
     rewrite(tmp_path / "a", data)
-    with pytest.raises(ApevalError, match=r"method is not what manifest.json says"):
+    state = read_state(tmp_path / "a")
+    write_manifest(tmp_path / "a", replace(state, inputs=counted(data["inputs"])))
+    with pytest.raises(ApevalError, match="do not belong to this run"):
         apeval.resume(tmp_path / "a", problem)
 
 

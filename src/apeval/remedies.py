@@ -62,8 +62,8 @@ class Option:
         """As a Python user types it."""
         if self.value is None:
             return f"{self.name}="
-        text = json.dumps(self.value, ensure_ascii=False)
-        return f"{self.name}={text if isinstance(self.value, str) else self.value}"
+        value = self.value
+        return f"{self.name}={_text(value) if isinstance(value, str) else value}"
 
     def in_shell(self) -> str:
         """As it is typed in a terminal."""
@@ -95,16 +95,17 @@ class Call:
             raise ValueError(f"no message may name the call {self.name}: add it to COMMANDS")
 
     def __str__(self) -> str:
-        argument = json.dumps(self.argument, ensure_ascii=False) if self.argument else "…"
+        argument = _text(self.argument) if self.argument else "…"
         if self.argument and self.name in _OF_PROBLEMS:
             argument = f"apeval.make({argument})"
         if self.problem is not None:
-            argument += f", {json.dumps(self.problem) if self.problem else 'problem'}"
+            argument += f", {_text(self.problem) if self.problem else 'problem'}"
         return f"`apeval.{self.name}({argument})`"
 
     def in_shell(self) -> str:
         """As it is typed in a terminal."""
-        argument = shlex.quote(self.argument) if self.argument else "…"
+        path = f"./{self.argument}" if self.argument.startswith("-") else self.argument
+        argument = shlex.quote(path) if path else "…"  # what begins with - would be an option
         if self.problem is not None:
             argument += f" --problem {shlex.quote(self.problem) if self.problem else '…'}"
         return f"apeval {COMMANDS[self.name]} {argument}"
@@ -148,6 +149,11 @@ class Parameter:
 
 
 Remedy = Option | Call | Setting | Parameter
+
+
+def _text(value: str) -> str:
+    """A text as Python code; a backquote in it would end the code."""
+    return json.dumps(value, ensure_ascii=False).replace("`", "\\u0060")
 
 
 @dataclass(frozen=True)

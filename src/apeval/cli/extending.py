@@ -24,7 +24,7 @@ def extended_runs(path: Path, problem: Problem, seed: int | None, out: Path | No
     if changed:
         wanted = " ".join(f"--set problem.{k}={last.parameters.get(k)}" for k in changed)
         raise ApevalError(f"{path} has other settings of the problem: add {wanted}")
-    found = differences(earlier[-1].identity, identify(problem, None), ignore=("view",))
+    found = differences(earlier[-1].identity, identify(problem, lambda: None), ignore=("view",))
     if found:
         raise ApevalError(f"{path} is a run of another problem: {in_short(found)}")
     if seed is not None and seed in {run.result.seed for run in earlier}:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from apeval.errors import ProblemError
+from apeval.problem.own import with_own_array
 from apeval.problem.types import Array, FloatArray
 
 Parameter = float | Sequence[float] | FloatArray | Callable[[Any, Any], FloatArray]
@@ -27,7 +28,17 @@ LawT = TypeVar("LawT", bound="Law")
 
 @dataclass(frozen=True)
 class Law(ABC):
-    """A batch of conditional distributions; every field is an array of 1 or n rows."""
+    """A batch of conditional distributions; every field is an array of 1 or n rows.
+
+    Arrays that `sample` and `log_prob` of your own law get are copies of their own, which they may
+    change in place.
+    """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if not cls.__module__.startswith("apeval."):
+            for name in {"sample", "log_prob"} & vars(cls).keys():
+                setattr(cls, name, with_own_array(vars(cls)[name]))
 
     @abstractmethod
     def sample(self, u: FloatArray) -> Array:

@@ -7,18 +7,22 @@ recorded and weighted is what was drawn, so user code never holds the arrays of 
 from __future__ import annotations
 
 import copy
+import functools
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apeval.problem.laws import Law
+if TYPE_CHECKING:
+    from apeval.problem.laws import Law
 
 
 def own(value: Any) -> Any:
     """A value whose arrays belong to whoever gets it.
 
-    Arrays are copied, also those in dicts, lists and tuples (an observation may be one of these);
+    Arrays are copied, also those in dicts, lists and tuples, named or not (an observation may be
+    one of these);
     the layout in memory is kept, so that matrix products round as they did. Any other object is
     handed over as it is: only its owner knows how to copy it.
 
@@ -36,16 +40,28 @@ def own(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy(order="K")
     kind = type(value)
-    if kind is dict:
-        return {k: own(v) for k, v in value.items()}
+    if kind is dict or kind is OrderedDict:
+        return kind((k, own(v)) for k, v in value.items())
     if kind is list or kind is tuple:
         return kind(own(v) for v in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return kind(*(own(v) for v in value))
     return value
 
 
 def own_law(law: Law) -> Law:
     """A law whose arrays no user code can reach; apeval's own laws are made of copies already."""
     return law if type(law).__module__.startswith("apeval.") else copy.deepcopy(law)
+
+
+def with_own_array(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A user's method of one array, which gets one of its own."""
+
+    @functools.wraps(method)
+    def call(self: Any, values: Any) -> Any:
+        return method(self, own(values))
+
+    return call
 
 
 class WithOwnArguments:

@@ -210,9 +210,10 @@ class Run:
         problem = problem.seen_as(result.view)
         if not changes:
             # code may be written otherwise as long as it does the same, where that can be asked
-            answers = reference(problem) if self.identity.get("answers") else None
-            free = ("name", "files") if answers is None else ("name", "files", "code")
-            found = differences(self.identity, identify(problem, answers), free)
+            asked = bool(self.identity.get("answers"))
+            free = ("name", "files", "code") if asked else ("name", "files")
+            now = identify(problem, lambda: reference(problem) if asked else None)
+            found = differences(self.identity, now, free)
             if found:
                 raise ApevalError(f"{name} is not the problem of {self.path}: {in_short(found)}")
         elif address is not None:

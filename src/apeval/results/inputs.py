@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,13 +99,13 @@ def read_inputs(folder: Path) -> Asked:
     return Asked(build(Inputs, about.get("inputs"), where), about, tuple(extends))
 
 
-def changes(asked: Asked, problem: Problem, answers: Reference | None) -> list[str]:
+def changes(asked: Asked, problem: Problem, ask: Callable[[], Reference | None]) -> list[str]:
     """What is no longer as it was when the run began, and might change its result.
 
     Args:
         asked: What the folder says.
         problem: The problem that the run is to go on with.
-        answers: What the problem does; None where it must not be asked.
+        ask: What the problem does; None where it must not be asked.
     """
     about, found = asked.about, []
     if about.get("source_sha256") != source_hash():
@@ -114,7 +114,7 @@ def changes(asked: Asked, problem: Problem, answers: Reference | None) -> list[s
     for name, version in (versions if isinstance(versions, dict) else {}).items():
         if name not in ("apeval", "python") and _version(name) != version:
             found.append(f"{name} {version} (now {_version(name) or 'missing'})")
-    return found + differences(asked.identity, identify(problem, answers), ignore=("name",))
+    return found + differences(asked.identity, identify(problem, ask), ignore=("name",))
 
 
 def _version(name: str) -> str | None:

@@ -34,6 +34,8 @@ from apeval.results.store import prepare, save
 from apeval.run.recorder import IDENTITY, Outcome
 from apeval.simulate.episodes import Episodes
 
+CHANGED = "changes_allowed"
+
 
 class Recorder:
     """Writes a run folder: every batch as it returns, then the outcome.
@@ -83,16 +85,18 @@ class Recorder:
         self._faults: list[dict[str, Any]] = []
         self._recorded: Recorded | None = None
         self._untouched = False
+        self._changed: list[str] = []
         self._about: Mapping[str, Any] = {}
 
     @staticmethod
-    def resuming(folder: str | Path) -> Recorder:
+    def resuming(folder: str | Path, changed: Sequence[str] = ()) -> Recorder:
         """Goes on with an interrupted run: what it simulated is used, up to a torn last file. The
         folder stays as it is until there is something new to write: a result that the run has so
         far must not go because its continuation is refused.
 
         Args:
             folder: Of the interrupted run.
+            changed: What has changed since it began and was allowed to, in words: it is kept.
 
         Returns:
             A recorder for `evaluate`; `apeval.resume` does all of it.
@@ -101,6 +105,7 @@ class Recorder:
             ApevalError: The folder holds no run that can be resumed, or another run holds it.
         """
         recorder = Recorder(folder)
+        recorder._changed = list(changed)
         recorder._go_on()
         return recorder
 
@@ -152,7 +157,12 @@ class Recorder:
         inputs = dict(inputs)
         identity = inputs.pop(IDENTITY, {})
         if self._recorded is not None:
-            self._about = {**read_inputs(self.folder).about, "inputs": inputs}
+            about = read_inputs(self.folder).about
+            before = about.get(CHANGED)
+            changed = [str(text) for text in before] if isinstance(before, list) else []
+            changed += [text for text in self._changed if text not in changed]
+            more = {CHANGED: changed} if changed else {}
+            self._about = {**about, "inputs": inputs, **more}
             return
         self._lock.acquire()
         if self.careful:

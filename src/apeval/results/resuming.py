@@ -29,6 +29,7 @@ from apeval.simulate.backends.serial import Serial
 from apeval.simulate.check.door import look
 from apeval.simulate.faults import Policy
 from apeval.simulate.identity.identity import in_short
+from apeval.simulate.identity.reference import Reference
 from apeval.simulate.isolate import look_apart
 
 
@@ -105,8 +106,12 @@ def resume(
     built = replace(built, name=it.problem, view=it.view or built.view)
     careful = Policy(**given).expected or not it.check
     apart = not isinstance(find_backend(backend, workers, address), Serial)
-    looked = None if careful else look_apart(built, False) if apart else look(built, False)
-    changed = changes(asked, built, None if looked is None else looked.answers)
+
+    def ask() -> Reference | None:
+        looked = None if careful else look_apart(built, False) if apart else look(built, False)
+        return None if looked is None else looked.answers
+
+    changed = changes(asked, built, ask)
     if changed and not allow_changes:
         raise ApevalError(
             f"the run in {folder} began with another problem or other code: {in_short(changed)}. "
@@ -114,7 +119,7 @@ def resume(
             f"{Option('careful', False)}, or, where it makes no difference to the simulation, add "
             f"{Option('allow_changes', True)}"
         )
-    recorder = Recorder.resuming(folder)
+    recorder = Recorder.resuming(folder, changed)
     if recorder.note and tell is not None:
         tell(recorder.note)
     return evaluate(

@@ -139,7 +139,7 @@ def evaluate(
         validate.having("recorder", recorder, what, "begin", "recorded", "batch", "close")
     try:
         with one_thread():
-            identity = identify(asked.problem, _asked(asked, hiring))
+            identity = identify(asked.problem, lambda: _asked(asked, hiring))
             with interrupts(on_interrupt) as stop:
                 blind = asked.problem.blind()
                 source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)

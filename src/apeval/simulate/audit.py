@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from apeval.problem.types import Array
+from apeval.problem.types import Array, FloatArray
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import Task, Trouble
 
@@ -116,7 +116,8 @@ def difference(one: Episodes, other: Episodes) -> str | None:
                            ("a_E", "the disturbance")):  # fmt: skip
             a, b = getattr(one, name)[t], getattr(other, name)[t]
             if not _equal(a, b):
-                return None if _near(a, b) else f"{what} at decision {t + 1} is another"
+                near = _near(a, b, _sizes(one, name))
+                return None if near else f"{what} at decision {t + 1} is another"
         a, b = (it.law.take(np.array([t])).log_prob(it.a_E[t : t + 1]) for it in (one, other))
         if not _equal(a, b):
             return None if _near(a, b) else f"the nominal density at decision {t + 1} is another"
@@ -125,7 +126,8 @@ def difference(one: Episodes, other: Episodes) -> str | None:
     for name, what in _ENDS.items():
         a, b = getattr(one, name), getattr(other, name)
         if not _equal(a, b):
-            return None if _near(a, b) else what
+            near = _near(a, b, _sizes(one, "s")) if name == "s_end" else _near(a, b)
+            return None if near else what
     return None
 
 
@@ -141,11 +143,20 @@ def _equal(a: Array, b: Array) -> bool:
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f"))
 
 
-def _near(a: Array, b: Array) -> bool:
+def _sizes(it: Episodes, name: str) -> FloatArray:
+    """How large each component gets in the episode: what rounding is small against. A component
+    that is small beside another one, or zero just now, has a size of its own."""
+    values = getattr(it, name)
+    values = np.concatenate([values, it.s_end]) if name == "s" else values
+    size: FloatArray = np.abs(values.astype(np.float64)).max(axis=0, initial=0.0)
+    return size
+
+
+def _near(a: Array, b: Array, size: FloatArray | None = None) -> bool:
     if a.shape != b.shape or a.dtype.kind != "f" or b.dtype.kind != "f":
         return False
     if not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return False
     finite = np.isfinite(a)
-    scale = max(float(np.abs(a[finite]).max(initial=0.0)), 1e-12)
-    return bool(np.abs(a[finite] - b[finite]).max(initial=0.0) <= _ROUNDING * scale)
+    against = np.broadcast_to(np.abs(a) if size is None else size, a.shape)[finite]
+    return bool(np.all(np.abs(a[finite] - b[finite]) <= _ROUNDING * np.maximum(against, 1e-12)))

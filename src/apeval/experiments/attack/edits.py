@@ -35,6 +35,7 @@ _MINOR = {
 }  # fmt: skip
 """Fields that are neither the number nor what it is the number of: a reader who is shown another
 value is told something wrong beside it. Such cases are counted, not failed."""
+_ALONE = ("component", "given_up", "s_0", "s_end_0", "a_A_0")
 _FEW = 3  # entries of a long list that are edited: the first, the middle one, the last
 _MEANT: dict[str, tuple[Any, ...]] = {
     "problem": ("first-step", "walk"),
@@ -75,7 +76,16 @@ def edits(folder: Path, other: Path) -> list[Edit]:
 
 
 def _inside(name: str, found: Iterator[tuple[str, Callable[[Path], None]]]) -> Iterator[Edit]:
-    return (Edit(f"{name}:{what}", _table(name, do)) for what, do in found)
+    return (
+        Edit(f"{name}:{what}", _table(name, do), name.startswith("episodes/") and _is_alone(what))
+        for what, do in found
+    )
+
+
+def _is_alone(what: str) -> bool:
+    """Whether a column of the journal has no second copy anywhere, as the docs of the run folder
+    say: no estimate rests on it, and `replay` holds it against the simulator."""
+    return what.split(":")[0] in _ALONE
 
 
 def _table(name: str, do: Callable[[Path], None]) -> Callable[[Path], None]:

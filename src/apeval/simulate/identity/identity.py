@@ -7,8 +7,9 @@ reference decisions. Two runs whose answers are to be joined, or a run that goes
 
 from __future__ import annotations
 
+import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from apeval.problem.problem import Problem
@@ -36,13 +37,13 @@ CODE, ANSWERS, FILES = "code", "answers", "files"
 _SHOWN = 3
 
 
-def identify(problem: Problem, answers: Reference | None) -> dict[str, Any]:
+def identify(problem: Problem, ask: Callable[[], Reference | None]) -> dict[str, Any]:
     """The problem's fingerprint as plain data.
 
     Args:
         problem: The problem, before it is evaluated.
-        answers: What it does, from `reference`; None where it must not be asked, because its
-            simulator may hang or die.
+        ask: What it does, from `reference`; None where it must not be asked, because its
+            simulator may hang or die. It is asked last: to be asked may fill a problem's caches.
 
     Returns:
         What `differences` compares.
@@ -67,7 +68,7 @@ def identify(problem: Problem, answers: Reference | None) -> dict[str, Any]:
             ]
         ),
         CODE: {"python": platform.python_version(), "sha256": digest(functions)},
-        ANSWERS: answers,
+        ANSWERS: ask(),
     }
 
 
@@ -93,6 +94,8 @@ def _functions(problem: Problem) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if isinstance(value, bool | int | float | str | None) else repr(value)
 
 

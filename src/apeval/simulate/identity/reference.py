@@ -138,10 +138,12 @@ def _same(a: Any, b: Any) -> bool:
         shape_a, flat_a = a
         shape_b, flat_b = b
         x, y = (np.array([float(v) for v in flat]) for flat in (flat_a, flat_b))
+        if shape_a != shape_b or x.shape != y.shape:
+            return False
+        if len(shape_a) == 2 and math.prod(shape_a) == len(x):  # components differ in size
+            x, y = x.reshape(shape_a), y.reshape(shape_a)
     except (TypeError, ValueError):
         return False
-    if shape_a != shape_b or x.shape != y.shape:
-        return False
-    scale = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
+    scale = np.abs(np.where(np.isfinite(x), x, 0.0)).max(axis=0, initial=0.0)
     near = np.isclose(x, y, _RELATIVE, _ABSOLUTE + _RELATIVE * scale, equal_nan=True)
     return bool(near.all())
