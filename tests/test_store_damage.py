@@ -129,7 +129,7 @@ def put(name: str, *path: Any, value: Any) -> Callable[[Path], None]:
         (put("result.json", "modes", value={"a": 1}), "modes is not a list"),
         (put("result.json", "problem", value="os:system"), "problem is not what provenance.json"),
         (put("result.json", "view", value="nothing"), "view is not what provenance.json"),
-        (put("result.json", "parameters", "top", value=9), "parameters is not what provenance.json"),
+        (put("result.json", "parameters", "top", value=9), "parameters is not what prov"),
         (change("result.json", lambda d: "[" * 100_000), "not JSON"),
         (change("result.json", lambda d: '{"estimate": NaN}'), "not JSON"),
         (change("result.json", lambda d: '{"estimate": 1' + "0" * 9_999 + "}"), "not JSON"),

@@ -22,7 +22,7 @@ _DEPENDS_ON = (
     "errors.py", "problem", "adapt", "environments", "simulate", "learn", "estimate", "run",
     "results", "experiments/fuzz", "experiments/attack", "cli",
 )  # fmt: skip
-PARTS = {"folders": 12, "lines": 12, "kills": 20, "users": 16}
+PARTS = {"users": 16, "kills": 20, "folders": 12, "lines": 12}
 """The parts of the attack, and into how many blocks each is cut."""
 _WORDS = {
     "folders": "edits of run folders and their surroundings",
