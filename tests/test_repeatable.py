@@ -132,3 +132,46 @@ def test_rounding_of_an_action_near_zero_is_no_difference() -> None:
     near = one.take(np.ones(1, bool))
     near.a_A[1] += 6e-8  # what single precision leaves of a sum of numbers near one
     assert difference(one, near) is None
+
+
+def test_what_only_other_episodes_show_is_doubted() -> None:
+    """`done` ends more and more episodes that do not fail; failures stay as they are."""
+    calls = [0]
+
+    def done(x: Any) -> Any:
+        calls[0] += 1
+        return x[:, 0] < -8.0 + 0.03 * calls[0]
+
+    problem = walk(done=done, chunk=64, views={"state": lambda x: x})
+    result = apeval.evaluate(problem, "ape", episodes=3_000)
+    assert not result.trusted
+    assert "does not repeat itself" in result.warnings[0]
+
+
+def test_what_changes_between_the_check_and_the_run_is_doubted() -> None:
+    """As a thread or a file may: the whole run is consistent, and of another problem."""
+    checked = [True]
+
+    def step(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
+        return x + (a_E if checked[0] else 1.3 * a_E)
+
+    class Listens(apeval.InMemory):
+        def begin(self, inputs: Any) -> None:
+            checked[0] = False
+            super().begin(inputs)
+
+    problem = walk(step=step)
+    result = apeval.evaluate(problem, "mc", episodes=2_000, recorder=Listens(problem))
+    assert not result.trusted
+    assert "does not repeat itself" in result.warnings[0]
+
+
+def test_rows_that_come_or_go_late_are_named() -> None:
+    calls = [0]
+
+    def step(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
+        calls[0] += 1
+        return x + a_E if calls[0] < 150 else np.concatenate([x + a_E, x[:1]])
+
+    with pytest.raises(ProblemError, match=r"`step` answered for 65 episodes where there were 64"):
+        apeval.evaluate(walk(step=step, chunk=64), "mc", episodes=3_000)

@@ -14,6 +14,7 @@ from typing import Any
 
 from apeval import validate
 from apeval.errors import ApevalError
+from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.remedies import Option
 from apeval.results.folder import load
@@ -108,7 +109,10 @@ def resume(
     apart = not isinstance(find_backend(backend, workers, address), Serial)
 
     def ask() -> Reference | None:
-        looked = None if careful else look_apart(built, False) if apart else look(built, False)
+        if careful:
+            return None
+        key = make_key(it.seed)
+        looked = look_apart(built, key, False) if apart else look(built, key, False)
         return None if looked is None else looked.answers
 
     changed = changes(asked, built, ask)

@@ -30,7 +30,7 @@ from apeval.run.request import LONGEST, Request, default_method, request
 from apeval.run.result import FinalStage, Kind, Result
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
-from apeval.simulate.audit import SECONDS, SHARE
+from apeval.simulate.audit import SECONDS, SHARE, Kept
 from apeval.simulate.backends import Backend, find_backend
 from apeval.simulate.backends.serial import Serial
 from apeval.simulate.check.door import explained, look, refuse
@@ -139,10 +139,12 @@ def evaluate(
         validate.having("recorder", recorder, what, "begin", "recorded", "batch", "close")
     try:
         with one_thread():
-            identity = identify(asked.problem, lambda: _asked(asked, hiring))
+            first: list[Kept] = []
+            identity = identify(asked.problem, lambda: _asked(asked, hiring, first))
             with interrupts(on_interrupt) as stop:
                 blind = asked.problem.blind()
                 source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
+                source.audit.first += first
                 try:
                     with explained(asked.problem):
                         return _conduct(asked, identity, source, listener, recorder)
@@ -161,18 +163,21 @@ def _is_ours(problem: Problem) -> bool:
     return problem.name in entries() and not holds_users_code(problem)
 
 
-def _asked(asked: Request, backend: Backend) -> Reference | None:
+def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | None:
     """What the problem does, after a look for mistakes. It is not asked where the user does not
     want it, or where it may raise, hang or die; with workers, it is asked in a process of its
-    own."""
+    own. Decisions that are to be repeated after the run are put into `first`."""
     problem, ours = asked.problem, _is_ours(asked.problem)
     if not asked.check or asked.faults.expected:
         return None
     apart = not isinstance(backend, Serial) and not ours
-    looked = look_apart(problem, check=True) if apart else look(problem, check=not ours)
-    if looked is not None:
-        refuse(problem, looked.bad)
-    return None if looked is None else looked.answers
+    key = make_key(asked.seed)
+    looked = look_apart(problem, key, check=True) if apart else look(problem, key, check=not ours)
+    if looked is None:
+        return None
+    refuse(problem, looked.bad)
+    first += looked.first
+    return looked.answers
 
 
 def _conduct(

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from apeval.problem.types import Array, FloatArray
+from apeval.problem.problem import Problem
+from apeval.problem.types import Array, FloatArray, IntArray
+from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.episodes import Episodes
-from apeval.simulate.task import Task, Trouble
+from apeval.simulate.task import Task, Trouble, attempt
 
 SECONDS, SHARE = 0.5, 0.01
 """What repeating may take: so many seconds, or this part of the run's time where that is more."""
 _LEAST, _MOST = 2, 64  # episodes
+_DECISIONS = 20  # of an episode from before the run
 _ROUNDING = 1e-5  # relative: a network in single precision gives 1e-7 at the first difference
 
 Again = Callable[[Task], Episodes | Trouble]
@@ -35,22 +38,34 @@ class Kept:
     episode: Episodes
 
 
+def beginning(problem: Problem, key: IntArray) -> list[Kept]:
+    """A few nominal decisions of the problem as it is before a run, to be repeated after it."""
+    found = []
+    for k in range(_LEAST):
+        task = Task(only(Nominal()), k, k, 1, _DECISIONS)
+        answer = attempt(problem, key, task)
+        found += [Kept(task, answer)] if isinstance(answer, Episodes) else []
+    return found
+
+
 @dataclass
 class Audit:
-    """Keeps episodes from all parts of a run, failures first, and repeats them."""
+    """Keeps episodes from all parts of a run, failures and others, and repeats them."""
 
+    first: list[Kept] = field(default_factory=list)
+    """From before the run."""
     kept: list[Kept] = field(default_factory=list)
     _blocks: int = 0
     _stride: int = 1
 
     def seen(self, task: Task, block: Episodes) -> None:
-        """Keep one episode of a block, a failure where there is one; as a run grows, of every
-        second block, of every fourth, …"""
-        if self._blocks % self._stride == 0 and (i := _chosen(block)) is not None:
-            self.kept.append(_single(task, block, i))
+        """Keep a failure and another episode of a block; as a run grows, of every second block, of
+        every fourth, …"""
+        if self._blocks % self._stride == 0:
+            self.kept += [_single(task, block, i) for i in _chosen(block)]
         self._blocks += 1
         if len(self.kept) > _MOST:
-            self.kept = self.kept[::2]
+            self.kept = [it for k, it in enumerate(self.kept) if k % 4 < 2]
             self._stride *= 2
 
     def repeat(self, again: Again, seconds: float, most: int = _MOST) -> str | None:
@@ -58,15 +73,17 @@ class Audit:
 
         Args:
             again: Simulates a block of one episode; a `Trouble` says nothing of repeatability.
-            seconds: How long it may take, about; two episodes are repeated in any case.
+            seconds: How long it may take, about; those from before the run and two others are
+                repeated in any case.
             most: How many are repeated at the most.
 
         Returns:
             What came out otherwise, in words; None where nothing did.
         """
         ends = time.monotonic() + seconds
-        for number, it in enumerate(self._in_turn()[:most]):
-            if number >= _LEAST and time.monotonic() > ends:
+        least = len(self.first) + _LEAST
+        for number, it in enumerate([*self.first, *self._in_turn()[:most]]):
+            if number >= least and time.monotonic() > ends:
                 break
             answer = again(it.task)
             if isinstance(answer, Trouble):
@@ -88,13 +105,11 @@ def _level(k: int) -> int:
     return -64 if k == 0 else -((k & -k).bit_length())
 
 
-def _chosen(block: Episodes) -> int | None:
-    """A failure, or else the last episode that came to its own end."""
-    for wanted in (block.failed, ~block.unresolved):
-        rows = np.flatnonzero(wanted & ~block.unresolved)
-        if len(rows):
-            return int(rows[-1])
-    return None
+def _chosen(block: Episodes) -> list[int]:
+    """The last failure, and the last other episode that came to its own end."""
+    resolved = ~block.unresolved
+    rows = [np.flatnonzero(wanted & resolved) for wanted in (block.failed, ~block.failed)]
+    return [int(found[-1]) for found in rows if len(found)]
 
 
 def _single(task: Task, block: Episodes, i: int) -> Kept:

@@ -89,6 +89,12 @@ class Mender:
             if any(isinstance(it, Guilty) for it in alone):
                 return self._settle(alone, attempts, simulated)
             alone_first = False
+        if trouble.what == RAISED and self.policy.on_fault == STOP:
+            raise SimulationError(
+                f"{trouble.text} (episodes {task.first} … {task.first + task.n - 1}, {attempts} "
+                "times together and never alone): the problem keeps something between episodes, or "
+                f"counts its calls. Mend it there, or add {Option('on_fault', UNRESOLVED)}"
+            )
         self.note(_passed(task, trouble, attempts))
         return join([it for it in alone if isinstance(it, Episodes)])
 

@@ -8,7 +8,6 @@ import time
 from typing import Protocol
 
 from apeval.errors import ApevalError
-from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.check.door import Looked
@@ -130,9 +129,9 @@ def _next(worker: ProcessWorker, ends: float | None) -> Event | None:
     return heard[0][1] if heard else None
 
 
-def look_apart(problem: Problem, check: bool) -> Looked | None:
+def look_apart(problem: Problem, key: IntArray, check: bool) -> Looked | None:
     """A look at the problem from a process of its own, which it may take down with it."""
-    cell = Apart(problem, make_key(0), None)
+    cell = Apart(problem, key, None)
     try:
         return cell.look(check)
     finally:

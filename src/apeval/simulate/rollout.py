@@ -120,7 +120,7 @@ def rollout(
         if watch is not None:
             watch.decided(now, a_E, outcomes.margin[alive])
         x = problem.step(x, now.a_A, a_E, draws)
-        s = problem.observe(x)
+        s = _rows_of("step", problem.observe(x), draws.n)
         require_finite(s, draws.ids, t)
         _same_width(problem, now.s if s_end is None else s_end, s)
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
@@ -155,9 +155,9 @@ def rollout(
 def situation(problem: Problem, x: Any, draws: Draws, whole: FloatArray | None = None) -> Situation:
     """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because user code may go on
     working on what it returned."""
-    a_A = np.array(problem.act(x, draws))
+    a_A = _rows_of("agent", np.array(problem.act(x, draws)), draws.n)
     law = problem.law(x, a_A)
-    s = np.array(problem.observe(x))
+    s = _rows_of(f"view '{problem.view}'", np.array(problem.observe(x)), draws.n)
     return Situation(s, a_A, np.full(draws.n, draws.t, np.int64), law, whole)
 
 
@@ -244,6 +244,15 @@ def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes)
     outcomes.kind[alive] = kind
     outcomes.length[alive] += 1
     return np.asarray(ended)
+
+
+def _rows_of(part: str, values: Array, n: int) -> Array:
+    """One row for each episode: NumPy would stretch or cut others without a word."""
+    if len(values) != n:
+        raise ProblemError(
+            f"`{part}` answered for {len(values)} episodes where there were {n}: one row for each"
+        )
+    return values
 
 
 def _same_width(problem: Problem, before: Array, after: Array) -> None:

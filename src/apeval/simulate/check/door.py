@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from apeval.errors import ApevalError, ProblemError, user_frame
 from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
 from apeval.remedies import Call
+from apeval.simulate.audit import Kept, beginning
 from apeval.simulate.check import check_problem
 from apeval.simulate.identity.reference import Reference, reference
 
@@ -22,11 +24,14 @@ class Looked(NamedTuple):
     """What it does in the reference decisions."""
     bad: str | None
     """The first thing to mend, or None."""
+    first: list[Kept]
+    """A few nominal decisions, to be repeated after the run."""
 
 
-def look(problem: Problem, check: bool = True) -> Looked:
+def look(problem: Problem, key: IntArray, check: bool = True) -> Looked:
     """Ask a problem what it does and, with `check`, look for what would spoil an estimate."""
-    return Looked(reference(problem), _first_bad(problem) if check else None)
+    answers, bad = reference(problem), _first_bad(problem) if check else None
+    return Looked(answers, bad, beginning(problem, key) if check and bad is None else [])
 
 
 def require_sound(problem: Problem) -> None:

@@ -80,10 +80,10 @@ class _Served:
     def _look(self, check: bool) -> None:
         from apeval.simulate.check.door import look
 
-        if self.problem is None:
+        if self.problem is None or self.key is None:
             sys.exit(1)
         try:
-            found = look(self.problem, check)
+            found = look(self.problem, self.key, check)
         except (Exception, SystemExit):  # the run itself tells what and where
             found = None
         _say(self.pipe, "looked", found)

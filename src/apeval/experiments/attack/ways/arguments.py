@@ -70,8 +70,8 @@ def _ids(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
 
 
 def _into_disturbance(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
-    chance = 0.1 * draws.normal(1)
-    np.add(a_E, 0.9 * x + a_A + chance, out=a_E)
+    np.add(0.9 * x + a_A, a_E, out=a_E)  # in the order of the proper one, to the last digit
+    a_E += 0.1 * draws.normal(1)
     return a_E
 
 
