@@ -20,7 +20,7 @@ TOP = {
     "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
     "PKG-INFO", "README.md", "SECURITY.md", "constraints.txt", "mkdocs.yml", "pyproject.toml",
     ".ci", ".github", ".gitignore", ".pre-commit-config.yaml",
-    "docs", "examples", "src", "tests", "tools",
+    "docs", "examples", "packages", "src", "tests", "tools",
 }  # fmt: skip
 """All that the source archive holds, by its first part."""
 USE = """
@@ -117,6 +117,6 @@ def test_the_source_archive_holds_what_the_checks_need(built: Path) -> None:
     assert {name[0] for name in names} == {f"apeval-{apeval.__version__}"}
     held = {Path(*name[1:]).as_posix() for name in names}
     assert {name.split("/")[0] for name in held} == TOP
-    for folder in ("src/apeval", "tests"):
+    for folder in ("src/apeval", "packages", "tests"):
         assert {f"{folder}/{name}" for name in files(ROOT / folder)} <= held
     assert not [name for name in held if "__pycache__" in name]

@@ -20,8 +20,6 @@ import apeval
 from apeval.environments.minigrid.policy import read
 from apeval.environments.walk import gambler
 from apeval.errors import ApevalError, ProblemError
-from apeval.experiments.fuzz.damage import seal
-from apeval.experiments.fuzz.tables import payload
 from apeval.learn.method import methods
 from apeval.problem.laws import CategoricalLaw
 from apeval.problem.truth import Computed
@@ -29,6 +27,8 @@ from apeval.results import journal
 from apeval.results.manifest import read_state, write_manifest
 from apeval.results.report.moments import Decisions
 from apeval.simulate.replay import replay
+from apeval_bench.fuzz.damage import seal
+from apeval_bench.fuzz.tables import payload
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -8,12 +8,16 @@ import io
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import apeval
+from apeval import plugins
+from apeval.cli import commands
+from apeval.cli.output import say
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,6 +66,37 @@ def test_start_is_light(code: str) -> None:
     modules = loaded_by(code)
     assert "apeval" in modules
     assert HEAVY & modules == set()
+
+
+def test_help_loads_no_other_package() -> None:
+    modules = loaded_by(_HELP.format(arguments=["--help"]))
+    assert not {"apeval_bench", "importlib.metadata"} & modules
+
+
+@pytest.mark.parametrize("name", ["reproduce", "bench"])
+def test_a_command_of_a_missing_package_names_it(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(commands, "plugged", lambda group: {})
+    code, out, err = command(name, "speed", "--seeds", "1")
+    assert (code, out) == (2, "")
+    assert err == f"apeval: {name} is in another package, not installed: pip install apeval-bench\n"
+
+
+def test_any_package_can_add_a_command(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = importlib.metadata.EntryPoint("tree", "pprint:pprint", plugins.COMMANDS)
+    monkeypatch.setattr(plugins, "plugged", lambda group: {"tree": entry})
+    monkeypatch.setattr(commands, "plugged", plugins.plugged)
+    monkeypatch.setattr("pprint.pprint", _added)
+    assert command("tree", "--height", "3") == (0, "3 m\n", "")
+    assert command("tre", "--height", "3")[0] == 2
+
+
+def _added(height: int = 1) -> None:
+    """A command of somebody's package."""
+    say(f"{height} m")
 
 
 def test_every_public_name_exists() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval.plugins import is_ours
 from apeval.simulate.identity.files import is_users
 
 _DEEPEST = 12
@@ -147,7 +148,7 @@ class _Walk:
         if "torch" in sys.modules and callable(getattr(network, "state_dict", None)):
             yield from _weights(network)
             return
-        if not (is_users(type(value).__module__) or type(value).__module__.startswith("apeval.")):
+        if not (is_users(type(value).__module__) or is_ours(type(value).__module__)):
             return
         for name, content in sorted(_attributes(value).items()):
             if not name.startswith("_"):
