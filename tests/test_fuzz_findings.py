@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import apeval
-from apeval.environments.minigrid.policy import read
 from apeval.environments.walk import gambler
 from apeval.errors import ApevalError, ProblemError
 from apeval.learn.method import methods
@@ -29,6 +28,7 @@ from apeval.results.report.moments import Decisions
 from apeval.simulate.replay import replay
 from apeval_bench.fuzz.damage import seal
 from apeval_bench.fuzz.tables import payload
+from apeval_paper.minigrid.policy import read
 
 Command = Callable[..., tuple[int, str, str]]
 

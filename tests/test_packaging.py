@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import apeval
-from apeval import plugins
+from apeval import environments, plugins
 from apeval.cli import commands
 from apeval.cli.output import say
 
@@ -70,7 +70,51 @@ def test_start_is_light(code: str) -> None:
 
 def test_help_loads_no_other_package() -> None:
     modules = loaded_by(_HELP.format(arguments=["--help"]))
-    assert not {"apeval_bench", "importlib.metadata"} & modules
+    assert not {"apeval_bench", "apeval_paper", "importlib.metadata"} & modules
+
+
+PACKAGES = ("intersection", "lunarlander", "minigrid", "pendulum")
+
+
+@pytest.mark.parametrize(
+    ("problem", "home"),
+    [
+        ("walk", "apeval.environments.walk"),
+        ("int-v1", "apeval_paper.intersection"),
+        ("minigrid-s2@package", "apeval_paper.minigrid"),
+        ("pendulum", "apeval_paper.pendulum"),
+    ],
+)
+def test_a_run_loads_the_environment_that_it_needs(problem: str, home: str) -> None:
+    modules = loaded_by(f"import apeval; apeval.make({problem!r})")
+    found = {f"apeval_paper.{it}" for it in PACKAGES} | {
+        "apeval.environments.walk",
+        "apeval.environments.synthetic",
+    }
+    assert found & modules == {home}
+
+
+def test_a_problem_of_a_missing_package_names_it(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "plugged", lambda group: {})
+    monkeypatch.setattr(environments, "ENTRIES", {})
+    code, out, err = command("run", "int-v1", "--steps", "100")
+    assert (code, out) == (2, "")
+    assert err == (
+        "apeval: int-v1 is in a package that is not installed: pip install 'apeval[paper]'\n"
+    )
+
+
+def test_the_core_knows_which_problems_the_paper_s_package_has() -> None:
+    ours = {n for n, it in plugins.plugged(plugins.PROBLEMS).items() if plugins.is_ours(it.value)}
+    assert ours == set(environments.ELSEWHERE)
+    registered = {
+        name.partition("@")[0]
+        for name, it in environments.entries().items()
+        if it.factory.__module__.startswith("apeval_paper.")
+    }
+    assert registered == ours
 
 
 @pytest.mark.parametrize("name", ["reproduce", "bench"])

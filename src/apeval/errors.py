@@ -72,7 +72,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"unknown {kind} '{name}'. {hint}")
 
 
-_OURS = tuple(f"{folder}{os.sep}" for folder in folders())
+_OURS = tuple(f"{folder}{os.sep}" for folder in folders().values())
 _OTHERS = tuple(sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib"))
 
 
@@ -86,7 +86,10 @@ def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     return users[-1] if users else None
 
 
-_SIMULATORS = tuple(f"{_OURS[0]}{it}" for it in ("adapt", "environments", "problem/gym.py"))
+_SIMULATORS = (
+    *(f"{folders()['apeval'] / it}" for it in ("adapt", "environments", "problem/gym.py")),
+    *(f"{folder}{os.sep}" for name, folder in folders().items() if name == "apeval_paper"),
+)
 _TOOLS = tuple(str(Path(path, it)) for path in _OTHERS[:2] for it in ("numpy", "scipy"))
 
 

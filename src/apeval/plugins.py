@@ -1,8 +1,8 @@
 """The packages that apeval is made of, and what installed packages add to it.
 
-`apeval` is the core. `apeval-bench` lives in the same repository and is installed on its own; it,
-or anybody's package, adds to the core through entry points, so that the core imports none of them
-and loads one only where its name is asked for.
+`apeval` is the core. `apeval-bench` and `apeval-paper` live in the same repository and are
+installed on their own; they, or anybody's package, add to the core through entry points, so that
+the core imports none of them and loads one only where its name is asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 COMMANDS = "apeval.commands"
 """The entry-point group of commands: name = ``module:function``."""
-PACKAGES = ("apeval", "apeval_bench")
+PROBLEMS = "apeval.problems"
+"""The entry-point group of problems: name = the module that registers it."""
+PACKAGES = ("apeval", "apeval_bench", "apeval_paper")
 """Import names of the packages of this repository: no file of theirs is the user's own."""
 
 
@@ -31,10 +33,10 @@ def is_ours(module: str) -> bool:
 
 
 @functools.cache
-def folders() -> tuple[Path, ...]:
-    """Where the packages of this repository are installed, editable or not, the core first."""
-    specs = (importlib.util.find_spec(name) for name in PACKAGES)
-    return tuple(Path(it.origin).parent for it in specs if it is not None and it.origin is not None)
+def folders() -> dict[str, Path]:
+    """Where each package of this repository is installed, editable or not, by its import name."""
+    specs = {name: importlib.util.find_spec(name) for name in PACKAGES}
+    return {n: Path(it.origin).parent for n, it in specs.items() if it is not None and it.origin}
 
 
 @functools.cache

@@ -20,7 +20,9 @@ from apeval_bench.registry import Request
 Cell = Mapping[str, Any]
 """What one run is: a problem, a method, a budget, a seed, …; anything that JSON can hold."""
 
-_RESULTS_DEPEND_ON = ("problem", "environments", "simulate", "learn", "estimate", "run")
+_RESULTS_DEPEND_ON = (
+    "problem", "environments", "apeval_paper", "simulate", "learn", "estimate", "run",
+)  # fmt: skip
 
 
 def run_cells(
@@ -93,8 +95,7 @@ def fingerprint(of: tuple[str, ...] = _RESULTS_DEPEND_ON, without: tuple[str, ..
 def _located(part: str) -> Path:
     """The file or folder that a name in `fingerprint` stands for."""
     package, _, rest = part.partition("/")
-    by_name = {folder.name: folder for folder in folders()}
-    return by_name[package] / rest if package in by_name else by_name["apeval"] / part
+    return folders()[package] / rest if package in folders() else folders()["apeval"] / part
 
 
 def _path(request: Request, task: str) -> Path | None:

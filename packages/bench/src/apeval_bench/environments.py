@@ -18,8 +18,8 @@ _WIDENED = 3.0
 @experiment("reproduce", "environments", "the paper's pictures of MiniGrid, Int and LunarLander", 1)
 def environments(request: Request) -> Report:
     """Stills (PNG) and replays (GIF) in the output folder."""
-    from apeval.environments.lunarlander.render import main as draw_lander
-    from apeval.environments.minigrid.picture import save_picture
+    from apeval_paper.lunarlander.render import main as draw_lander
+    from apeval_paper.minigrid.picture import save_picture
 
     folder = request.out or Path(mkdtemp(prefix="apeval-environments-"))
     files = {"minigrid": folder / "minigrid.png"}
@@ -38,8 +38,8 @@ def environments(request: Request) -> Report:
 def _draw_intersection(name: str, folder: Path, seed: int) -> dict[str, Path]:
     from PIL import Image
 
-    from apeval.environments.intersection.geometry import PRESETS
-    from apeval.environments.intersection.render import picture, replay
+    from apeval_paper.intersection.geometry import PRESETS
+    from apeval_paper.intersection.render import picture, replay
 
     g, a_E = PRESETS[name], likely_crash(name, seed)
     files = {name: folder / f"{name}.png", f"{name}-crash": folder / f"{name}-crash.png"}
@@ -52,9 +52,9 @@ def _draw_intersection(name: str, folder: Path, seed: int) -> dict[str, Path]:
 
 def likely_crash(name: str, seed: int) -> FloatArray:
     """The crash of largest nominal density among many episodes under widened noise, (T, d_E)."""
-    from apeval.environments.intersection.geometry import PRESETS
-    from apeval.environments.intersection.sampling import nominal_actions
-    from apeval.environments.intersection.twin import episodes
+    from apeval_paper.intersection.geometry import PRESETS
+    from apeval_paper.intersection.sampling import nominal_actions
+    from apeval_paper.intersection.twin import episodes
 
     g = PRESETS[name]
     a_E = nominal_actions(g, _TRIED, np.random.default_rng(seed), _WIDENED)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apeval.environments.intersection.adversary import ZeroVariance
-from apeval.environments.intersection.dp import DEFAULT, Grid, solve
-from apeval.environments.intersection.geometry import PRESETS
 from apeval.problem.draws import NATURE, Draws, make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Situation
 from apeval.simulate.rollout import situation
+from apeval_paper.intersection.adversary import ZeroVariance
+from apeval_paper.intersection.dp import DEFAULT, Grid, solve
+from apeval_paper.intersection.geometry import PRESETS
 
 Decide = Callable[[Array, Situation, Draws], tuple[FloatArray, FloatArray]]
 """(x, what nature knows, draws) → a_E and log q(a_E)."""

@@ -12,7 +12,7 @@ _EPISODES, _BAR = 100_000, 0.03
 @experiment("bench", "floor", "spread of the zero-variance adversary on int-v0 and int-v1", seeds=1)
 def floor(request: Request) -> Report:
     """Per-episode variation under the adversary that dynamic programming gives, on the twin."""
-    from apeval.environments.intersection.bench import floor as measure
+    from apeval_paper.intersection.bench import floor as measure
 
     rows: list[dict[str, Any]] = []
     names = ("int-v0", "int-v1")

@@ -16,7 +16,7 @@ _SECONDS, _TURN = 8.0, 64
 
 def intersections(request: Request) -> list[dict[str, Any]]:
     """highway-env without lane look-ups, and the twin, against stock highway-env."""
-    from apeval.environments.intersection.bench import speed
+    from apeval_paper.intersection.bench import speed
 
     rows = []
     for name in ("int-v0", "int-v1"):

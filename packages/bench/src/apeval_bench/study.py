@@ -26,7 +26,7 @@ from apeval_bench.registry import Request
 
 TASK = "table2"
 _RUNS_ARE_MADE_OF = (
-    "problem", "environments", "simulate", "learn", "estimate", "run",
+    "problem", "environments", "apeval_paper", "simulate", "learn", "estimate", "run",
     "apeval_bench/study.py", "apeval_bench/recording.py",
 )  # fmt: skip
 _NOT_HERE = ("learn/ape", "learn/cem")

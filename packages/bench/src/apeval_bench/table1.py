@@ -122,7 +122,7 @@ def table1(request: Request) -> Report:
     data["steps_ratio"] = _pooled(data, "mc", "steps")[0] / _pooled(data, "ape", "steps")[0]
     files = {}
     if request.out is not None:
-        from apeval.environments.minigrid.picture import save_picture
+        from apeval_paper.minigrid.picture import save_picture
 
         files["environment"] = request.out / "minigrid.png"
         save_picture(files["environment"])

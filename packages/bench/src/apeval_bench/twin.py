@@ -10,7 +10,7 @@ _EPISODES_EACH = 800
 @experiment("bench", "twin", "the compiled twin against highway-env: outcomes, lengths", seeds=1)
 def twin(request: Request) -> Report:
     """Nominal, widened, cornered and near-miss disturbances over eight geometries."""
-    from apeval.environments.intersection.bench import GEOMETRIES, equivalence
+    from apeval_paper.intersection.bench import GEOMETRIES, equivalence
 
     total = len(GEOMETRIES) * _EPISODES_EACH
     data = equivalence(

@@ -37,7 +37,7 @@ def _users(file: Path) -> bool:
 
 @functools.cache
 def _ours() -> tuple[Path, ...]:
-    return tuple(folder.resolve() for folder in folders())
+    return tuple(folder.resolve() for folder in folders().values())
 
 
 @functools.cache

@@ -36,11 +36,11 @@ def candidate(k: int) -> dict[str, float]:
 
 def solve(cell: Cell) -> dict[str, Any]:
     """A candidate's truth: coarse where it is out of range, None for an impossible geometry."""
-    from apeval.environments.intersection.dp import Grid
-    from apeval.environments.intersection.dp import solve as by_dp
-    from apeval.environments.intersection.geometry import V1
-    from apeval.environments.intersection.ground_truth import truth
     from apeval.errors import ProblemError
+    from apeval_paper.intersection.dp import Grid
+    from apeval_paper.intersection.dp import solve as by_dp
+    from apeval_paper.intersection.geometry import V1
+    from apeval_paper.intersection.ground_truth import truth
 
     try:
         g = V1.changed(**candidate(cell["candidate"]))
@@ -60,7 +60,7 @@ def rows(request: Request) -> list[Row]:
     while len(accepted) < COUNT:
         batch = range(first, first + _CANDIDATES)
         cells = [{"problem": "held-out geometry", "candidate": k} for k in batch]
-        solved = run_cells("held-out", solve, cells, request, of=("environments/intersection",))
+        solved = run_cells("held-out", solve, cells, request, of=("apeval_paper/intersection",))
         for k, outcome in zip(batch, solved, strict=True):
             if outcome["truth"] is not None and LOW <= outcome["truth"] <= HIGH:
                 accepted[k] = outcome["truth"]

@@ -25,9 +25,12 @@ _DEPENDS: dict[str, dict[str, tuple[str, ...]]] = {
     "ours": {},
     "baselines": {"without": ("learn/ape",)},
     "peers": {
-        "of": ("problem", "environments", "simulate", "learn/whitened.py", "apeval_bench/peers")
+        "of": (
+            "problem", "environments", "apeval_paper", "simulate", "learn/whitened.py",
+            "apeval_bench/peers",
+        )
     },
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from apeval_bench.cells import Cell, run_cells
 from apeval_bench.registry import Report, Request, experiment
 
 _DEPENDS_ON = (
-    "errors.py", "problem", "adapt", "environments", "simulate", "learn", "estimate", "run",
-    "results", "apeval_bench/fuzz", "apeval_bench/attack", "cli",
+    "errors.py", "problem", "adapt", "environments", "apeval_paper", "simulate", "learn",
+    "estimate", "run", "results", "apeval_bench/fuzz", "apeval_bench/attack", "cli",
 )  # fmt: skip
 PARTS = {"folders": 12, "lines": 12, "kills": 20, "users": 16}
 """The parts of the attack, and into how many blocks each is cut."""

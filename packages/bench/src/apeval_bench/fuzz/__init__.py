@@ -11,8 +11,8 @@ from apeval_bench.registry import Report, Request, experiment
 
 _BLOCK = 50  # inputs that share a process
 _DEPENDS_ON = (
-    "errors.py", "problem", "adapt", "environments", "simulate", "learn", "estimate", "run",
-    "results", "apeval_bench/fuzz", "cli",
+    "errors.py", "problem", "adapt", "environments", "apeval_paper", "simulate", "learn",
+    "estimate", "run", "results", "apeval_bench/fuzz", "cli",
 )  # fmt: skip
 _WORDS = {
     "folders": "run folders, damaged",
