@@ -18,6 +18,7 @@ import apeval
 from apeval import environments, plugins
 from apeval.cli import commands
 from apeval.cli.output import say
+from apeval.learn.method import methods
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -92,6 +93,34 @@ def test_a_run_loads_the_environment_that_it_needs(problem: str, home: str) -> N
         "apeval.environments.synthetic",
     }
     assert found & modules == {home}
+
+
+METHODS = {f"apeval.learn.{it.replace('-', '_')}" for it in methods()}
+_RUN = "import apeval; apeval.evaluate(apeval.make('one-step'), {}, episodes=50)"
+
+
+@pytest.mark.parametrize(
+    ("method", "needs"),
+    [("mc", {"mc"}), ("cem", {"cem"}), ("cem-discrete", {"cem_discrete"}), ("ape", {"ape"})],
+)
+def test_a_run_loads_the_method_that_it_needs(method: str, needs: set[str]) -> None:
+    modules = loaded_by(_RUN.format(repr(method)))
+    assert METHODS & modules == {f"apeval.learn.{it}" for it in needs}
+
+
+def test_a_report_loads_the_methods_that_it_shows(tmp_path: Path) -> None:
+    code = (
+        f"import apeval; from apeval.results.report import write_report; out = {str(tmp_path)!r}\n"
+        "recorder = apeval.Recorder(out + '/run')\n"
+        "apeval.evaluate(apeval.make('walk'), 'mc', episodes=50, recorder=recorder)\n"
+        "write_report([out + '/run'], out + '/report.html')"
+    )
+    assert not {"apeval.learn.ape_tabular", "apeval.learn.cem", "numba"} & loaded_by(code)
+
+
+def test_a_method_is_in_the_module_that_is_named_like_it() -> None:
+    for name, it in methods().items():
+        assert it.start.__module__.startswith(f"apeval.learn.{name.replace('-', '_')}")
 
 
 def test_a_problem_of_a_missing_package_names_it(
