@@ -11,8 +11,8 @@ import pytest
 from apeval.environments import make
 from apeval.errors import ApevalError, ProblemError
 from apeval.problem.draws import Draws, make_key
+from apeval_paper.intersection.columns import CRASHED, PENDING, SEPARATION, K, V, Y
 from apeval_paper.intersection.geometry import PRESETS, V0, V1
-from apeval_paper.intersection.state import CRASHED, PENDING, SEPARATION, K, V, Y
 
 LIGHT = """
 import sys

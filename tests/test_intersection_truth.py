@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
-from apeval_paper.intersection import ground_truth
+from apeval_paper.intersection import ground_truth, truth_files
 from apeval_paper.intersection.geometry import MULTI, V0, V1
 
 #: A frequent, short scenario: quick to solve, and Monte Carlo is exact enough.
@@ -15,7 +15,7 @@ QUICK = V1.changed(decisions=2, ego_start=95.0, challenger_start=92.5)
 
 @pytest.mark.parametrize(("name", "published"), [("int-v0", 6.34e-2), ("int-v1", 1.70e-6)])
 def test_stored_truths_match_the_paper_and_their_checks(name: str, published: float) -> None:
-    data = ground_truth.stored(name)
+    data = truth_files.stored(name)
     assert data["geometry"] == {"int-v0": V0, "int-v1": V1}[name].as_dict()
     assert data["value"] == pytest.approx(published, rel=0.01)
     coarse, fine = sorted(data["grids"].values())
@@ -77,7 +77,7 @@ def test_importance_sampling_is_unbiased_and_nearly_without_variance() -> None:
     from apeval_paper.intersection.sampling import importance_sampling
 
     s = importance_sampling(solve(V1, Grid(u=120, v=40)), 800, seed=5)
-    stated = ground_truth.stored("int-v1")["value"]
+    stated = truth_files.stored("int-v1")["value"]
     assert abs(s.value - stated) <= 4.0 * s.standard_error
     assert s.variation / 1000**0.5 <= 0.03
     assert s.failure_rate >= 0.9
@@ -91,7 +91,7 @@ def test_verification_recomputes_and_compares() -> None:
 
 
 def test_int_multi_runs_on_highway_env_and_its_truth_is_within_its_limits() -> None:
-    data = ground_truth.stored("int-multi")
+    data = truth_files.stored("int-multi")
     assert 1e-3 <= data["value"] <= 1e-2
     assert data["standard_error"] <= 0.1 * data["value"]
     assert data["geometry"] == MULTI.as_dict()

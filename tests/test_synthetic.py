@@ -139,8 +139,8 @@ def test_stored_pendulum_truths(name: str, reference: float) -> None:
 def test_the_compiled_pendulum_is_the_problem() -> None:
     """Importance sampling in `dp` agrees with the problem's own step where failures are easy: one
     step of both from the same states, with the same disturbances."""
-    from apeval_paper.pendulum import controller, swing
     from apeval_paper.pendulum.dp import _drift
+    from apeval_paper.pendulum.dynamics import controller, swing
 
     rng = np.random.default_rng(0)
     x = rng.uniform([-0.78, -3.0], [0.78, 3.0], (200, 2))

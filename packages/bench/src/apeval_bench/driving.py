@@ -13,8 +13,9 @@ from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Adversary, only
 from apeval.simulate.behaviour import kl_by_decision
 from apeval.simulate.simulation import Budget, Simulation
+from apeval_paper.intersection.columns import V
 from apeval_paper.intersection.geometry import PRESETS, Geometry
-from apeval_paper.intersection.state import V, failed
+from apeval_paper.intersection.state import failed
 
 
 @dataclass(frozen=True)

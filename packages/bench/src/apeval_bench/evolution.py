@@ -82,7 +82,7 @@ def exact_behaviour(seed: int, episodes: int) -> dict[str, Any]:
 
 def describe(walked: Any) -> dict[str, Any]:
     """What an adversary does, decision by decision, over the episodes it draws."""
-    from apeval_paper.intersection.state import V
+    from apeval_paper.intersection.columns import V
 
     kl, acceleration = [], []
     for t, alive in enumerate(walked.alive):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape_discrete import ApeDiscreteConfig
+from apeval.learn.ape_discrete.config import ApeDiscreteConfig
 from apeval.learn.ape_discrete.learner import Choice, DiscreteLearner
 from apeval.learn.ape_tabular.rows import State
 from apeval.learn.cem_discrete.learner import CrossEntropyLearner

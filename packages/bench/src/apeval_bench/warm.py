@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apeval.environments import make
-from apeval.learn.ape_discrete import ApeDiscreteConfig
-from apeval.learn.cem_discrete import CemDiscreteConfig
+from apeval.learn.ape_discrete.config import ApeDiscreteConfig
+from apeval.learn.cem_discrete.config import CemDiscreteConfig
 from apeval.learn.slots.config import SlotConfig
 from apeval.learn.slots.cut import Cutter
 from apeval.learn.slots.policy import SlotAdversary

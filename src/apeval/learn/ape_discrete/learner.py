@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape_discrete import ApeDiscreteConfig
+from apeval.learn.ape_discrete.config import ApeDiscreteConfig
 from apeval.learn.ape_tabular.rows import FAILURE, State
 from apeval.learn.ape_tabular.td import TdLearner, Values
 from apeval.learn.slots.cut import Cut, Cutter

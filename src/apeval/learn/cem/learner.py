@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from apeval.learn.cem import CemConfig
+from apeval.learn.cem.config import CemConfig
 from apeval.learn.cem.families import CategoricalSteps, Family, GaussianSteps
 from apeval.learn.method import Learner
 from apeval.learn.whitened import can_whiten

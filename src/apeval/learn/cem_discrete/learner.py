@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from apeval.learn.cem_discrete import CemDiscreteConfig
+from apeval.learn.cem_discrete.config import CemDiscreteConfig
 from apeval.learn.method import Learner
 from apeval.learn.slots.cut import Cutter
 from apeval.learn.slots.policy import Joint, Key, SlotAdversary, SlotRow

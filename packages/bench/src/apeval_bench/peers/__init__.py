@@ -6,33 +6,16 @@ which must have a margin and no chance of its own. OpenTURNS is the optional ext
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from apeval.problem.problem import Problem
+from apeval_bench.peers.algorithms import PEERS as PEERS
+from apeval_bench.peers.algorithms import PeerResult
 
-PEERS = {
-    "ot-subset": "OpenTURNS SubsetSampling, default range, blocks of 1,000",
-    "ot-nais": "OpenTURNS NAIS",
-    "ot-ce": "OpenTURNS StandardSpaceCrossEntropyImportanceSampling",
-}
 LARGEST = {"ot-nais": 12_000}
 """Episodes beyond which a peer is left out: the time of NAIS grows with their square."""
 MISSING = "OpenTURNS is not installed, so its rows are left out: pip install 'apeval-bench[peers]'"
-
-
-@dataclass(frozen=True)
-class PeerResult:
-    """What a peer answers."""
-
-    estimate: float
-    interval: tuple[float, float]
-    episodes: int
-    """Episodes that the reported run simulated."""
-    failure_rate: float
-    error: str = ""
-    """Why there is no estimate, where the peer raised an error."""
 
 
 def available() -> bool:

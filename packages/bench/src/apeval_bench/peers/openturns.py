@@ -7,7 +7,7 @@ from typing import Any
 
 from apeval.errors import unknown
 from apeval.problem.problem import Problem
-from apeval_bench.peers import PEERS, PeerResult
+from apeval_bench.peers.algorithms import PEERS, PeerResult
 from apeval_bench.peers.limit_state import LimitState
 
 _BLOCK, _QUANTILE, _Z95 = 1_000, 0.1, 1.959963984540054

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from apeval.problem.types import Array, FloatArray
+from apeval_paper.intersection.columns import PENDING, K, V, Y
 from apeval_paper.intersection.dp import Solution
 from apeval_paper.intersection.kernel import kernel
 from apeval_paper.intersection.line import axes, dot, fill, room
-from apeval_paper.intersection.state import PENDING, K, V, Y
 
 EPSILON = 0.002
 """The nominal's share in every decision."""

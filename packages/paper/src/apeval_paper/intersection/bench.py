@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from apeval.problem.types import Array, FloatArray
+from apeval_paper.intersection.columns import CRASHED, PENDING, SEPARATION, K
 from apeval_paper.intersection.dp import DEFAULT, Grid, solve
 from apeval_paper.intersection.geometry import PRESETS, V0, V1, Geometry
 from apeval_paper.intersection.gym_env import IntersectionAdversary
 from apeval_paper.intersection.highway import HighwayStep, reset
 from apeval_paper.intersection.sampling import importance_sampling, nominal_actions
-from apeval_paper.intersection.state import CRASHED, PENDING, SEPARATION, K, failed
+from apeval_paper.intersection.state import failed
 from apeval_paper.intersection.twin import TwinStep, episodes
 
 TURN = 0.3

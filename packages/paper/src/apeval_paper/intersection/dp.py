@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from apeval.problem.types import Array, FloatArray
+from apeval_paper.intersection.columns import PENDING, POSE_X, TOP_SPEED, K, V, Y
 from apeval_paper.intersection.geometry import Geometry
 from apeval_paper.intersection.highway import ego_path
 from apeval_paper.intersection.kernel import kernel
@@ -27,7 +28,6 @@ from apeval_paper.intersection.line import (
     fill,
     room,
 )
-from apeval_paper.intersection.state import PENDING, POSE_X, TOP_SPEED, K, V, Y
 from apeval_paper.intersection.twin import HALF_WIDTH, scalars
 
 SPREAD = 4.0

@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from apeval.problem.truth import Truth
 from apeval_paper.intersection.geometry import PRESETS, Geometry
+from apeval_paper.intersection.truth_files import as_truth, compared, enough, stored
 
 COMMAND = "python -m apeval_paper.intersection.ground_truth"
 MC_EPISODES, IS_EPISODES = 20_000_000, 100_000
@@ -23,19 +24,6 @@ OTHER_EPISODES, OTHER_SEED = 20_000, 10_000
 """Of truths of geometries that are no preset."""
 TYPICAL_VARIATION = 0.25
 """Coefficient of variation of an episode under the zero-variance adversary, rounded up."""
-
-
-def stored(name: str) -> dict[str, Any]:
-    """The data file of int-v0, int-v1 or int-multi."""
-    text = files(__package__).joinpath("truths", f"{name}.json").read_text(encoding="utf-8")
-    data: dict[str, Any] = json.loads(text)
-    return data
-
-
-def as_truth(data: Mapping[str, Any]) -> Truth:
-    """A data file as a `Truth`."""
-    provenance = {k: v for k, v in data.items() if k not in ("value", "standard_error", "method")}
-    return Truth(data["value"], data["standard_error"], data["method"], provenance)
 
 
 def truth(g: Geometry) -> Truth:
@@ -106,46 +94,24 @@ def verify_truth(name: str, full: bool = False, seed: int = 20_000) -> dict[str,
     int-v0: plain Monte Carlo. int-v1: importance sampling, whose weights are exact whatever the
     adversary is. int-multi: Monte Carlo on highway-env.
     """
-    data = stored(name)
-    stated = as_truth(data)
-    quick = 0.1 if name == "int-multi" else 0.05
-    target = stated.standard_error / stated.value if full else quick
     if name == "int-multi":
-        from apeval_paper.intersection.multi import monte_carlo as multi_monte_carlo
+        from apeval_paper.intersection.multi import verify
 
-        method, s = "Monte Carlo on highway-env", multi_monte_carlo(_enough(stated, target), seed)
+        return verify(full, seed)
+    from apeval_paper.intersection import sampling
+    from apeval_paper.intersection.dp import solve
+
+    stated = as_truth(stored(name))
+    target = stated.standard_error / stated.value if full else 0.05
+    g = PRESETS[name]
+    if g.d_E == 3:
+        method = "Monte Carlo on the twin"
+        s = sampling.monte_carlo(g, enough(stated, target), seed)
     else:
-        from apeval_paper.intersection import sampling
-        from apeval_paper.intersection.dp import solve
-
-        g = PRESETS[name]
-        if g.d_E == 3:
-            method = "Monte Carlo on the twin"
-            s = sampling.monte_carlo(g, _enough(stated, target), seed)
-        else:
-            method = "importance sampling on the twin"
-            n = max(2_000, int((TYPICAL_VARIATION / target) ** 2) + 1)
-            s = sampling.importance_sampling(solve(g), n, seed)
-    sigma = (s.standard_error**2 + stated.standard_error**2) ** 0.5
-    distance = abs(s.value - stated.value) / sigma
-    return {
-        "problem": name,
-        "stated": stated.value,
-        "stated_error": stated.standard_error,
-        "method": method,
-        "value": s.value,
-        "standard_error": s.standard_error,
-        "relative_error": s.relative_error,
-        "episodes": s.episodes,
-        "seed": seed,
-        "distance_in_standard_errors": distance,
-        "agrees": distance <= 3.0,
-    }
-
-
-def _enough(stated: Truth, target: float) -> int:
-    """Episodes for which Monte Carlo has this relative standard error."""
-    return int((1.0 - stated.value) / stated.value / target**2) + 1
+        method = "importance sampling on the twin"
+        n = max(2_000, int((TYPICAL_VARIATION / target) ** 2) + 1)
+        s = sampling.importance_sampling(solve(g), n, seed)
+    return compared(name, stated, method, s, seed)
 
 
 def main(names: Sequence[str]) -> None:

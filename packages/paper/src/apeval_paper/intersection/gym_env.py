@@ -16,6 +16,7 @@ from highway_env.envs.common.graphics import EnvViewer
 from highway_env.envs.intersection_env import IntersectionEnv
 
 from apeval.problem.types import FloatArray
+from apeval_paper.intersection.columns import CRASHED, PENDING, SEPARATION, K, V, Y
 from apeval_paper.intersection.geometry import PRESETS, Geometry
 from apeval_paper.intersection.highway import (
     advance,
@@ -23,7 +24,7 @@ from apeval_paper.intersection.highway import (
     make_scene,
     rectangle_gap,
 )
-from apeval_paper.intersection.state import CRASHED, PENDING, SEPARATION, K, V, Y, make_views
+from apeval_paper.intersection.state import make_views
 
 SCREEN = 600
 

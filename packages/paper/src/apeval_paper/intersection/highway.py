@@ -21,15 +21,8 @@ from highway_env.vehicle.controller import ControlledVehicle
 from highway_env.vehicle.kinematics import Vehicle
 
 from apeval.problem.types import Array, FloatArray
+from apeval_paper.intersection.columns import CRASHED, PENDING, SEPARATION, K, V, Y
 from apeval_paper.intersection.geometry import Geometry
-from apeval_paper.intersection.state import (
-    CRASHED,
-    PENDING,
-    SEPARATION,
-    K,
-    V,
-    Y,
-)
 
 EGO_LANE, CHALLENGER_LANE = ("o0", "ir0", 0), ("o2", "ir2", 0)
 DESTINATION = "o1"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from apeval.problem.types import FloatArray
+from apeval_paper.intersection.columns import POSE_COS, POSE_SIN, POSE_V, POSE_X, POSE_Y
 from apeval_paper.intersection.kernel import kernel
-from apeval_paper.intersection.state import POSE_COS, POSE_SIN, POSE_V, POSE_X, POSE_Y
 from apeval_paper.intersection.twin import (
     COS,
     DISTANCE,

@@ -12,17 +12,20 @@ from functools import partial
 import numpy as np
 
 from apeval.problem.types import Array, BoolArray, FloatArray
+from apeval_paper.intersection.columns import (
+    CRASHED,
+    POSE_COS,
+    POSE_SIN,
+    POSE_V,
+    POSE_X,
+    POSE_Y,
+    SEPARATION,
+    TOP_SPEED,
+    K,
+    V,
+    Y,
+)
 from apeval_paper.intersection.geometry import Geometry
-
-K, Y, V, PENDING, CRASHED, SEPARATION = range(6)
-"""Columns: sub-steps done, the challenger's y and speed, a pending impact, a crash, and the
-smallest separation of the two bodies so far."""
-
-POSE_X, POSE_Y, POSE_COS, POSE_SIN, POSE_V = range(5)
-"""Columns of the ego's pose table, one row per sub-step."""
-
-TOP_SPEED = 40.0
-"""Vehicle.MAX_SPEED of highway-env."""
 
 
 def failed(x: Array) -> BoolArray:

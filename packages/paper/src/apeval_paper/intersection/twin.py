@@ -12,10 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
-from apeval_paper.intersection.geometry import Geometry
-from apeval_paper.intersection.highway import ego_path
-from apeval_paper.intersection.kernel import kernel
-from apeval_paper.intersection.state import (
+from apeval_paper.intersection.columns import (
     CRASHED,
     PENDING,
     POSE_COS,
@@ -29,6 +26,9 @@ from apeval_paper.intersection.state import (
     V,
     Y,
 )
+from apeval_paper.intersection.geometry import Geometry
+from apeval_paper.intersection.highway import ego_path
+from apeval_paper.intersection.kernel import kernel
 
 HALF_LENGTH, HALF_WIDTH = 2.5, 1.0
 DIAGONAL = math.sqrt(5.0**2 + 2.0**2)

@@ -16,7 +16,7 @@ from numba import njit
 from scipy.special import ndtri
 
 from apeval.problem.types import FloatArray
-from apeval_paper.pendulum import (
+from apeval_paper.pendulum.dynamics import (
     DT,
     LIMIT,
     START,

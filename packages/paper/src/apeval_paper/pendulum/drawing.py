@@ -15,7 +15,7 @@ _BOB = np.column_stack([1.0 + 0.09 * np.cos(_CORNERS), 0.09 * np.sin(_CORNERS)])
 
 def draw(problem: Problem, it: Recorded) -> Scene:
     """θ is measured from upright, to the right."""
-    from apeval_paper.pendulum import DT, LIMIT, OMEGA, THETA, VALUES
+    from apeval_paper.pendulum.dynamics import DT, LIMIT, OMEGA, THETA, VALUES
 
     e = it.episodes
     x = np.vstack([e.s, e.s_end])
