@@ -65,6 +65,11 @@ def test_a_package_has_the_version_of_the_core_and_needs_just_that(package: Path
     ]
 
 
+def test_the_extra_takes_the_package_of_this_version() -> None:
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'paper = ["apeval-paper=={apeval.__version__}"]' in text
+
+
 def test_every_package_is_installed_and_named() -> None:
     recipe = (ROOT / "Makefile").read_text("utf-8")
     assert re.findall(r"-e (packages/\w+)", recipe) == [f"packages/{it.name}" for it in PACKAGES]
