@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+PACKAGES := -e packages/bench -e packages/paper
 
 # no window, no sound, and one thread per process: tests run side by side
 export MPLBACKEND = Agg
@@ -17,13 +18,13 @@ export OMP_NUM_THREADS = 1
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-setup: $(STAMP) ## install apeval and its tools into .venv
+setup: $(STAMP) ## install apeval, its packages and its tools into .venv
 
-$(STAMP): pyproject.toml constraints.txt src/apeval/version.py
+$(STAMP): pyproject.toml $(wildcard packages/*/pyproject.toml) constraints.txt src/apeval/version.py
 	@$(PYTHON) -c 'import sys; sys.exit("apeval needs Python 3.10 or newer" if sys.version_info < (3, 10) else 0)'
 	@echo "installing into $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,scalable,train,mujoco,tensorboard,cluster,docs]"
+	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,compiled,pictures,scalable,train,mujoco,tensorboard,cluster,docs]" $(PACKAGES)
 	@touch $@
 
 demo: $(STAMP) ## estimate a rare failure probability, from nothing to the result
@@ -44,4 +45,4 @@ docs: $(STAMP) ## build the documentation into site/
 
 clean: ## remove what the checks and builds leave behind (not .venv, not runs)
 	rm -rf site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests -name __pycache__ -type d -exec rm -rf {} +
+	find src packages tests -name __pycache__ -type d -exec rm -rf {} +

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from apeval.errors import ApevalError
-from apeval.experiments import cells, peers
-from apeval.experiments.accuracy import covering, errors, held_out, runs, statistics, table
-from apeval.experiments.accuracy.runs import Outcome
-from apeval.experiments.registry import Request
+from apeval_bench import cells, peers
+from apeval_bench.accuracy import covering, errors, held_out, runs, statistics, table
+from apeval_bench.accuracy.runs import Outcome
+from apeval_bench.registry import Request
 
 
 def outcome(estimate: float, warned: bool = False, **kinds: int) -> Outcome:
@@ -158,7 +158,7 @@ def test_a_missing_openturns_is_said_and_skipped(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(errors, "available", lambda: False)
     row = table.choose(table.ROWS, ("int-v1-3000",))[0]
     assert not set(peers.PEERS) & set(runs.methods_of(row))
-    assert "pip install 'apeval[peers]'" in errors._as_text({"seeds": [0, 0], "rows": []})
+    assert "pip install 'apeval-bench[peers]'" in errors._as_text({"seeds": [0, 0], "rows": []})
 
 
 def test_accuracy_and_coverage_in_small_resume(

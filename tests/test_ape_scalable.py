@@ -11,9 +11,6 @@ import pytest
 from scipy.stats import kstest, norm
 
 from apeval.errors import ApevalError
-from apeval.experiments import scalable_speed
-from apeval.experiments.driving import driving_of
-from apeval.experiments.registry import Request
 from apeval.learn.ape_scalable.archive import Archive, temper
 from apeval.learn.ape_scalable.config import ApeScalableConfig
 from apeval.learn.ape_scalable.context import fitted, plain
@@ -25,6 +22,9 @@ from apeval.problem.laws import Law, Normal, TruncatedNormal
 from apeval.simulate.adversary import Nominal, Situation, only
 from apeval.simulate.behaviour import kl_to_nominal
 from apeval.simulate.simulation import Budget, Simulation
+from apeval_bench import scalable_speed
+from apeval_bench.driving import driving_of
+from apeval_bench.registry import Request
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("zuko")

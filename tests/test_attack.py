@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from apeval.errors import ApevalError
-from apeval.experiments import attack
-from apeval.experiments.attack import folders, kills, lines, users
-from apeval.experiments.attack.edits import edits
-from apeval.experiments.attack.readings import Answer, Page, judge
-from apeval.experiments.attack.seals import find_seals, seal
-from apeval.experiments.attack.ways.every import WAYS
-from apeval.experiments.registry import Request
 from apeval.results.provenance import inputs_hash
+from apeval_bench import attack
+from apeval_bench.attack import folders, kills, lines, users
+from apeval_bench.attack.edits import edits
+from apeval_bench.attack.readings import Answer, Page, judge
+from apeval_bench.attack.seals import find_seals, seal
+from apeval_bench.attack.ways.every import WAYS
+from apeval_bench.registry import Request
 
 OPEN = frozenset(json.loads(Path(__file__).with_name("attack_open.json").read_text("utf-8")))
 """Cases that are known to fail: to be mended, one by one, until there is none."""

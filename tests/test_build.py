@@ -20,7 +20,7 @@ TOP = {
     "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
     "PKG-INFO", "README.md", "SECURITY.md", "constraints.txt", "mkdocs.yml", "pyproject.toml",
     ".ci", ".github", ".gitignore", ".pre-commit-config.yaml",
-    "docs", "examples", "src", "tests", "tools",
+    "docs", "examples", "packages", "src", "tests", "tools",
 }  # fmt: skip
 """All that the source archive holds, by its first part."""
 USE = """
@@ -32,8 +32,6 @@ from apeval.cli.main import main
 from apeval.results.report import write_report
 
 assert Path(apeval.__file__).is_relative_to(sys.argv[1]), apeval.__file__
-apeval.make("minigrid-s1")  # reads the weights of its policy
-assert apeval.make("int-v1").truth  # reads its truth
 apeval.evaluate(apeval.make("walk"), "mc", episodes=20, seed=1, recorder=apeval.Recorder("run"))
 write_report(["run"], "report.html")  # reads the page, its style and its scripts
 sys.argv[1:] = ["new", "own.py"]  # reads the template of a problem
@@ -110,6 +108,41 @@ def test_the_wheel_has_the_files_that_the_code_reads(wheel: Path, tmp_path: Path
     assert {"run", "report.html", "own.py"} <= {path.name for path in tmp_path.iterdir()}
 
 
+PAPER = """
+import sys
+from pathlib import Path
+
+import apeval
+import apeval_paper
+
+assert Path(apeval_paper.__file__).is_relative_to(sys.argv[1]), apeval_paper.__file__
+apeval.make("minigrid-s1")  # reads the weights of its policy
+for name in ("int-multi", "int-v0", "int-v1", "lunarlander", "pendulum", "pendulum-discrete"):
+    apeval.make(name).truth()  # reads its file
+"""
+
+
+@pytest.mark.parametrize(("package", "use"), [("paper", PAPER), ("bench", "import apeval_bench")])
+def test_every_package_builds_and_has_its_files(package: str, use: str, tmp_path: Path) -> None:
+    source = ROOT / "packages" / package
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path / "wheel")
+    name = f"apeval_{package}"
+    assert files(tmp_path / "wheel" / name) == files(source / "src" / name)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'wheel')!r})\n" + use
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "wheel"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_source_archive_holds_what_the_checks_need(built: Path) -> None:
     (file,) = built.glob("*.tar.gz")
     with tarfile.open(file) as archive:
@@ -117,6 +150,6 @@ def test_the_source_archive_holds_what_the_checks_need(built: Path) -> None:
     assert {name[0] for name in names} == {f"apeval-{apeval.__version__}"}
     held = {Path(*name[1:]).as_posix() for name in names}
     assert {name.split("/")[0] for name in held} == TOP
-    for folder in ("src/apeval", "tests"):
+    for folder in ("src/apeval", "packages", "tests"):
         assert {f"{folder}/{name}" for name in files(ROOT / folder)} <= held
     assert not [name for name in held if "__pycache__" in name]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from apeval.experiments import cells
-from apeval.experiments.registry import Request
+from apeval_bench import cells
+from apeval_bench.registry import Request
 
 CELLS = [{"problem": "p", "seed": k} for k in range(5)]
 
@@ -68,8 +68,8 @@ def test_outcomes_of_other_code_are_not_believed(
 
 LONELY = """
 import os, pathlib, sys, time
-from apeval.experiments.cells import run_cells
-from apeval.experiments.registry import Request
+from apeval_bench.cells import run_cells
+from apeval_bench.registry import Request
 
 def work(cell):
     pathlib.Path(cell["note"]).write_text(str(os.getpid()))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import apeval
-from apeval.learn.cem import CemConfig
+from apeval.learn.cem.config import CemConfig
 from apeval.learn.cem.families import CategoricalSteps, GaussianSteps
 from apeval.learn.cem.learner import CrossEntropy
 from apeval.problem.draws import make_key

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apeval.cli.experimenting import Lines
+from apeval_bench.running import Lines
 
 KEYS = {
     "schema_version", "problem", "method", "seed", "settings", "estimate", "value",

@@ -18,7 +18,6 @@ from apeval.estimate.tail import tail_curve
 from apeval.estimate.target import Target, half_width
 from apeval.estimate.verdict import REFUTED, SHOWN, UNDECIDED, judge
 from apeval.estimate.warnings import joined, raised, sample_warnings
-from apeval.experiments.intervals import Spoilt, run
 from apeval.learn.mc import MonteCarlo
 from apeval.learn.method import Exploration
 from apeval.problem.draws import make_key
@@ -28,6 +27,7 @@ from apeval.run.frozen import reduce
 from apeval.simulate.adversary import only
 from apeval.simulate.rollout import rollout
 from apeval.simulate.simulation import Budget
+from apeval_bench.intervals import Spoilt, run
 
 BUDGET = Budget(steps=3_000)
 BETA = 4.0

@@ -12,11 +12,11 @@ from scipy.special import ndtr
 from scipy.stats import chisquare, kstest
 
 import apeval
-from apeval.learn.ape_discrete import ApeDiscreteConfig
+from apeval.learn.ape_discrete.config import ApeDiscreteConfig
 from apeval.learn.ape_discrete.learner import DiscreteLearner
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.ape_tabular.plain import PlainLearner
-from apeval.learn.cem_discrete import CemDiscreteConfig
+from apeval.learn.cem_discrete.config import CemDiscreteConfig
 from apeval.learn.cem_discrete.learner import CrossEntropyLearner
 from apeval.learn.method import methods
 from apeval.learn.slots.config import SlotConfig

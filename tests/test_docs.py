@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import apeval
-from apeval.cli.main import app
+from apeval.cli.main import commands
 from apeval.environments import entries
 from apeval.estimate.diagnostics import Diagnostics
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import TailPoint
-from apeval.experiments.registry import experiments
 from apeval.learn.method import methods
 from apeval.run.answers import BelowAnswer, TargetAnswer
 from apeval.run.merging import Merged, Part
@@ -33,10 +31,11 @@ from apeval.run.versus import Versus
 from apeval.run.whatif import WhatIf
 from apeval.simulate.check.report import Finding, Report
 from apeval.simulate.episodes import Episodes
+from apeval_bench.registry import experiments
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = commands()
 
 
 def documented(page: str) -> set[str]:

@@ -14,12 +14,12 @@ import pytest
 
 import apeval
 from apeval.errors import ApevalError
-from apeval.experiments.fuzz import guard
-from apeval.experiments.fuzz.calls import Calls
-from apeval.experiments.fuzz.damage import damage
-from apeval.experiments.fuzz.tables import payload
-from apeval.experiments.fuzz.watch import Auditor
-from apeval.experiments.fuzz.written import source
+from apeval_bench.fuzz import guard
+from apeval_bench.fuzz.calls import Calls
+from apeval_bench.fuzz.damage import damage
+from apeval_bench.fuzz.tables import payload
+from apeval_bench.fuzz.watch import Auditor
+from apeval_bench.fuzz.written import source
 
 PATIENCE = 60.0  # seconds: a hang is not a slow machine
 

@@ -17,11 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import apeval
-from apeval.environments.minigrid.policy import read
 from apeval.environments.walk import gambler
 from apeval.errors import ApevalError, ProblemError
-from apeval.experiments.fuzz.damage import seal
-from apeval.experiments.fuzz.tables import payload
 from apeval.learn.method import methods
 from apeval.problem.laws import CategoricalLaw
 from apeval.problem.truth import Computed
@@ -29,6 +26,9 @@ from apeval.results import journal
 from apeval.results.manifest import read_state, write_manifest
 from apeval.results.report.moments import Decisions
 from apeval.simulate.replay import replay
+from apeval_bench.fuzz.damage import seal
+from apeval_bench.fuzz.tables import payload
+from apeval_paper.minigrid.policy import read
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
-from apeval.environments.intersection.geometry import PRESETS, V0, V1
-from apeval.environments.intersection.state import CRASHED, PENDING, SEPARATION, K, V, Y
 from apeval.errors import ApevalError, ProblemError
 from apeval.problem.draws import Draws, make_key
+from apeval_paper.intersection.columns import CRASHED, PENDING, SEPARATION, K, V, Y
+from apeval_paper.intersection.geometry import PRESETS, V0, V1
 
 LIGHT = """
 import sys
-import apeval.environments.intersection
+import apeval_paper.intersection
 heavy = {"numba", "highway_env", "gymnasium", "pygame", "torch", "matplotlib"} & set(sys.modules)
 sys.exit(f"heavy imports: {heavy}" if heavy else 0)
 """
@@ -27,7 +27,7 @@ def test_registration_imports_nothing_heavy() -> None:
 
 
 def test_twin_equals_stock_highway_env_through_gymnasium() -> None:
-    from apeval.environments.intersection.bench import GEOMETRIES, equivalence
+    from apeval_paper.intersection.bench import GEOMETRIES, equivalence
 
     assert len(GEOMETRIES) >= 5
     found = equivalence(16, stock=False, seed=3)
@@ -113,8 +113,8 @@ def test_the_challenger_stops_at_zero_and_obeys_the_acceleration_limit() -> None
 
 
 def test_an_impact_pending_at_the_horizon_is_no_failure() -> None:
-    from apeval.environments.intersection.bench import CUT_SHORT, hard_actions, twin_episode
-    from apeval.environments.intersection.twin import episodes
+    from apeval_paper.intersection.bench import CUT_SHORT, hard_actions, twin_episode
+    from apeval_paper.intersection.twin import episodes
 
     actions, held = hard_actions(CUT_SHORT, 200, np.random.default_rng(2))
     x = twin_episode(CUT_SHORT, actions)
@@ -131,7 +131,7 @@ def test_separation_agrees_with_overlap() -> None:
     from highway_env.utils import are_polygons_intersecting
     from highway_env.vehicle.kinematics import Vehicle
 
-    from apeval.environments.intersection.highway import rectangle_gap
+    from apeval_paper.intersection.highway import rectangle_gap
 
     rng = np.random.default_rng(0)
     overlaps = 0
@@ -157,7 +157,7 @@ def test_impossible_geometries_are_refused_with_the_remedy() -> None:
 def test_gymnasium_ids_work_and_a_replay_is_deterministic() -> None:
     import gymnasium
 
-    from apeval.environments.intersection import register_gymnasium
+    from apeval_paper.intersection import register_gymnasium
 
     register_gymnasium()
     register_gymnasium()
@@ -179,8 +179,8 @@ def test_gymnasium_ids_work_and_a_replay_is_deterministic() -> None:
 
 
 def test_pictures_show_a_green_and_a_yellow_car_and_red_ones_after_a_crash() -> None:
-    from apeval.environments.intersection import render
-    from apeval.environments.intersection.highway import GREEN, RED, YELLOW
+    from apeval_paper.intersection import render
+    from apeval_paper.intersection.highway import GREEN, RED, YELLOW
 
     def shows(image: np.ndarray, colour: tuple[int, int, int]) -> bool:
         return int((image == np.array(colour)).all(axis=2).sum()) > 20
@@ -198,7 +198,7 @@ def test_pictures_show_a_green_and_a_yellow_car_and_red_ones_after_a_crash() -> 
 def test_a_replay_is_written_as_an_animation(tmp_path) -> None:  # type: ignore[no-untyped-def]
     from PIL import Image
 
-    from apeval.environments.intersection import render
+    from apeval_paper.intersection import render
 
     file = render.replay(V1.changed(decisions=1), [[0.0, 0.0]], tmp_path / "episode.gif")
     with Image.open(file) as gif:

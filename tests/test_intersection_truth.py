@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
-from apeval.environments.intersection import ground_truth
-from apeval.environments.intersection.geometry import MULTI, V0, V1
+from apeval_paper.intersection import ground_truth, truth_files
+from apeval_paper.intersection.geometry import MULTI, V0, V1
 
 #: A frequent, short scenario: quick to solve, and Monte Carlo is exact enough.
 QUICK = V1.changed(decisions=2, ego_start=95.0, challenger_start=92.5)
@@ -15,7 +15,7 @@ QUICK = V1.changed(decisions=2, ego_start=95.0, challenger_start=92.5)
 
 @pytest.mark.parametrize(("name", "published"), [("int-v0", 6.34e-2), ("int-v1", 1.70e-6)])
 def test_stored_truths_match_the_paper_and_their_checks(name: str, published: float) -> None:
-    data = ground_truth.stored(name)
+    data = truth_files.stored(name)
     assert data["geometry"] == {"int-v0": V0, "int-v1": V1}[name].as_dict()
     assert data["value"] == pytest.approx(published, rel=0.01)
     coarse, fine = sorted(data["grids"].values())
@@ -29,8 +29,8 @@ def test_stored_truths_match_the_paper_and_their_checks(name: str, published: fl
 
 
 def test_dynamic_programming_agrees_with_monte_carlo_on_another_geometry() -> None:
-    from apeval.environments.intersection.dp import Grid, solve
-    from apeval.environments.intersection.sampling import monte_carlo
+    from apeval_paper.intersection.dp import Grid, solve
+    from apeval_paper.intersection.sampling import monte_carlo
 
     v = solve(QUICK, Grid(u=120, v=40)).v0
     mc = monte_carlo(QUICK, 400_000, seed=1)
@@ -40,10 +40,10 @@ def test_dynamic_programming_agrees_with_monte_carlo_on_another_geometry() -> No
 
 def test_the_value_is_the_mean_of_the_next_values() -> None:
     """v*(s_1) from the layer equals Monte Carlo continued from s_1, through the problem's step."""
-    from apeval.environments.intersection.dp import Grid, solve
-    from apeval.environments.intersection.highway import reset
-    from apeval.environments.intersection.state import failed
-    from apeval.environments.intersection.twin import TwinStep
+    from apeval_paper.intersection.dp import Grid, solve
+    from apeval_paper.intersection.highway import reset
+    from apeval_paper.intersection.state import failed
+    from apeval_paper.intersection.twin import TwinStep
 
     step, law = TwinStep(QUICK), QUICK.nominal().given(None, None)
     s1 = step(reset(1, QUICK), np.array([[0.3, -0.2]]))
@@ -58,9 +58,9 @@ def test_the_value_is_the_mean_of_the_next_values() -> None:
 
 def test_the_adversary_samples_from_the_density_it_states() -> None:
     """E_q[p/q] = 1 over the box at a state, and sample and log_prob give the same density."""
-    from apeval.environments.intersection.adversary import ZeroVariance
-    from apeval.environments.intersection.dp import Grid, solve
-    from apeval.environments.intersection.highway import reset
+    from apeval_paper.intersection.adversary import ZeroVariance
+    from apeval_paper.intersection.dp import Grid, solve
+    from apeval_paper.intersection.highway import reset
 
     q = ZeroVariance(solve(QUICK, Grid(u=120, v=40)))
     n = 3_000
@@ -73,11 +73,11 @@ def test_the_adversary_samples_from_the_density_it_states() -> None:
 
 
 def test_importance_sampling_is_unbiased_and_nearly_without_variance() -> None:
-    from apeval.environments.intersection.dp import Grid, solve
-    from apeval.environments.intersection.sampling import importance_sampling
+    from apeval_paper.intersection.dp import Grid, solve
+    from apeval_paper.intersection.sampling import importance_sampling
 
     s = importance_sampling(solve(V1, Grid(u=120, v=40)), 800, seed=5)
-    stated = ground_truth.stored("int-v1")["value"]
+    stated = truth_files.stored("int-v1")["value"]
     assert abs(s.value - stated) <= 4.0 * s.standard_error
     assert s.variation / 1000**0.5 <= 0.03
     assert s.failure_rate >= 0.9
@@ -91,7 +91,7 @@ def test_verification_recomputes_and_compares() -> None:
 
 
 def test_int_multi_runs_on_highway_env_and_its_truth_is_within_its_limits() -> None:
-    data = ground_truth.stored("int-multi")
+    data = truth_files.stored("int-multi")
     assert 1e-3 <= data["value"] <= 1e-2
     assert data["standard_error"] <= 0.1 * data["value"]
     assert data["geometry"] == MULTI.as_dict()
@@ -119,9 +119,9 @@ def test_int_multi_steps_do_not_depend_on_the_batch() -> None:
 
 def test_int_multi_equals_an_unbroken_run_of_the_same_cars() -> None:
     """Putting the cars in place at every decision changes nothing."""
-    from apeval.environments.intersection.geometry import MULTI_CARS
-    from apeval.environments.intersection.highway import advance
-    from apeval.environments.intersection.multi import (
+    from apeval_paper.intersection.geometry import MULTI_CARS
+    from apeval_paper.intersection.highway import advance
+    from apeval_paper.intersection.multi import (
         CRASHED,
         FIRST,
         SEPARATION,

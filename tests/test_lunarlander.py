@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
-from apeval.environments.lunarlander import lander as landers
-from apeval.environments.lunarlander import truth as truths
-from apeval.environments.lunarlander.proposal import HAND_TUNED
-from apeval.environments.lunarlander.render import film, still
-from apeval.environments.lunarlander.sampling import Outcomes, Proposal, roll, tilted
-from apeval.environments.lunarlander.simulator import Landers
 from apeval.errors import ApevalError, ProblemError
 from apeval.problem.draws import Draws, make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
+from apeval_paper.lunarlander import lander as landers
+from apeval_paper.lunarlander import truth as truths
+from apeval_paper.lunarlander.proposal import HAND_TUNED
+from apeval_paper.lunarlander.render import film, still
+from apeval_paper.lunarlander.sampling import Outcomes, Proposal, roll, tilted
+from apeval_paper.lunarlander.simulator import Landers
 
 NOMINAL = Proposal.nominal()
 #: Too little thrust in decision 1, by 5 σ: a crash whatever the dispersion.
@@ -262,7 +262,7 @@ def test_recorded_episode_replays_to_a_gif(tmp_path: Path) -> None:
 
 def test_registration_is_light() -> None:
     code = (
-        "import sys; from apeval.environments import lunarlander; "
+        "import sys; from apeval_paper import lunarlander; "
         "print([m for m in ('gymnasium', 'Box2D', 'numba', 'pygame') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from apeval.environments import make
-from apeval.environments.minigrid import P_STAY, policy, rules
 from apeval.errors import ApevalError, ProblemError
 from apeval.problem.draws import Draws, make_key
 from apeval.problem.exact import exact_by_kind, exact_values
@@ -19,6 +18,7 @@ from apeval.problem.table import SAFE_END, failure_code
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.rollout import rollout
+from apeval_paper.minigrid import P_STAY, policy, rules
 
 STARTS = ("minigrid-s1", "minigrid-s2", "minigrid-s3")
 NAMES = (*STARTS, "minigrid-stuck")
@@ -30,7 +30,7 @@ def nominal_episodes(problem: Problem, n: int, seed: int = 1) -> Episodes:
 
 
 def test_every_transition_of_the_table_is_the_packages() -> None:
-    from apeval.environments.minigrid.env import FlowingLavaEnv
+    from apeval_paper.minigrid.env import FlowingLavaEnv
 
     env = FlowingLavaEnv(P_STAY)
     table = make("minigrid-s1").table
@@ -128,7 +128,7 @@ def test_exact_values_agree_with_monte_carlo_by_kind() -> None:
 
 
 def test_the_environments_own_lava_follows_the_nominal_law() -> None:
-    from apeval.environments.minigrid.env import FlowingLavaEnv
+    from apeval_paper.minigrid.env import FlowingLavaEnv
 
     p_stay, n = 0.4, 1_500
     greedy = policy.greedy(policy.load("dqn")[0])
@@ -151,7 +151,7 @@ def test_the_environments_own_lava_follows_the_nominal_law() -> None:
 def test_gymnasium_accepts_the_environment() -> None:
     from gymnasium.utils.env_checker import check_env
 
-    from apeval.environments.minigrid.env import FlowingLavaEnv
+    from apeval_paper.minigrid.env import FlowingLavaEnv
 
     check_env(FlowingLavaEnv(P_STAY, render_mode="rgb_array"), skip_render_check=True)
 
@@ -175,7 +175,7 @@ def test_a_saved_network_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", rules.LAVA_STARTS.values())
 def test_picture_shows_agent_goal_and_lava(start: tuple[int, int]) -> None:
-    from apeval.environments.minigrid.picture import picture
+    from apeval_paper.minigrid.picture import picture
 
     tile = 32
     image = picture(start, tile)
@@ -191,7 +191,7 @@ def test_picture_shows_agent_goal_and_lava(start: tuple[int, int]) -> None:
 
 
 def test_saved_picture_is_a_png(tmp_path: Path) -> None:
-    from apeval.environments.minigrid.picture import save_picture
+    from apeval_paper.minigrid.picture import save_picture
 
     save_picture(tmp_path / "grid.png")
     assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
@@ -199,7 +199,7 @@ def test_saved_picture_is_a_png(tmp_path: Path) -> None:
 
 def test_training_gives_checkpoints() -> None:
     pytest.importorskip("stable_baselines3")
-    from apeval.environments.minigrid.train import train
+    from apeval_paper.minigrid.train import train
 
     checkpoints = train(seed=3, steps=500, p_stay=0.83)
     assert list(checkpoints) == [250, 500]
@@ -208,7 +208,7 @@ def test_training_gives_checkpoints() -> None:
 
 
 def test_checkpoints_are_chosen_by_exact_values() -> None:
-    from apeval.environments.minigrid import train
+    from apeval_paper.minigrid import train
 
     dqn, stuck = policy.load("dqn")[0], policy.load("dqn-stuck")[0]
     backwards = [*dqn[:-1], (-dqn[-1][0], -dqn[-1][1])]  # takes the worst action everywhere
@@ -229,7 +229,7 @@ def test_p_stay_is_checked() -> None:
 def test_tables_do_without_heavy_libraries() -> None:
     code = (
         "import sys\n"
-        "from apeval.environments.minigrid import on_tables\n"
+        "from apeval_paper.minigrid import on_tables\n"
         "on_tables().truth()\n"
         "heavy = {'gymnasium', 'minigrid', 'pygame', 'torch', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

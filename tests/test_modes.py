@@ -12,7 +12,6 @@ import apeval
 from apeval.estimate.clusters import clusters
 from apeval.estimate.sample import Sample
 from apeval.estimate.share import share_of
-from apeval.experiments.intervals import Spoilt
 from apeval.problem.draws import make_key
 from apeval.problem.laws import Disturbance, Law
 from apeval.problem.problem import Problem
@@ -23,6 +22,7 @@ from apeval.run.modes import find_modes
 from apeval.simulate.adversary import Nominal, mixture
 from apeval.simulate.replay import replay
 from apeval.simulate.simulation import Budget, Simulation
+from apeval_bench.intervals import Spoilt
 
 T = 4
 

@@ -8,12 +8,17 @@ import io
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import apeval
+from apeval import environments, plugins
+from apeval.cli import commands
+from apeval.cli.output import say
+from apeval.learn.method import methods
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,6 +67,109 @@ def test_start_is_light(code: str) -> None:
     modules = loaded_by(code)
     assert "apeval" in modules
     assert HEAVY & modules == set()
+
+
+def test_help_loads_no_other_package() -> None:
+    modules = loaded_by(_HELP.format(arguments=["--help"]))
+    assert not {"apeval_bench", "apeval_paper", "importlib.metadata"} & modules
+
+
+PACKAGES = ("intersection", "lunarlander", "minigrid", "pendulum")
+
+
+@pytest.mark.parametrize(
+    ("problem", "home"),
+    [
+        ("walk", "apeval.environments.walk"),
+        ("int-v1", "apeval_paper.intersection"),
+        ("minigrid-s2@package", "apeval_paper.minigrid"),
+        ("pendulum", "apeval_paper.pendulum"),
+    ],
+)
+def test_a_run_loads_the_environment_that_it_needs(problem: str, home: str) -> None:
+    modules = loaded_by(f"import apeval; apeval.make({problem!r})")
+    found = {f"apeval_paper.{it}" for it in PACKAGES} | {
+        "apeval.environments.walk",
+        "apeval.environments.synthetic",
+    }
+    assert found & modules == {home}
+
+
+METHODS = {f"apeval.learn.{it.replace('-', '_')}" for it in methods()}
+_RUN = "import apeval; apeval.evaluate(apeval.make('one-step'), {}, episodes=50)"
+
+
+@pytest.mark.parametrize(
+    ("method", "needs"),
+    [("mc", {"mc"}), ("cem", {"cem"}), ("cem-discrete", {"cem_discrete"}), ("ape", {"ape"})],
+)
+def test_a_run_loads_the_method_that_it_needs(method: str, needs: set[str]) -> None:
+    modules = loaded_by(_RUN.format(repr(method)))
+    assert METHODS & modules == {f"apeval.learn.{it}" for it in needs}
+
+
+def test_a_report_loads_the_methods_that_it_shows(tmp_path: Path) -> None:
+    code = (
+        f"import apeval; from apeval.results.report import write_report; out = {str(tmp_path)!r}\n"
+        "recorder = apeval.Recorder(out + '/run')\n"
+        "apeval.evaluate(apeval.make('walk'), 'mc', episodes=50, recorder=recorder)\n"
+        "write_report([out + '/run'], out + '/report.html')"
+    )
+    assert not {"apeval.learn.ape_tabular", "apeval.learn.cem", "numba"} & loaded_by(code)
+
+
+def test_a_method_is_in_the_module_that_is_named_like_it() -> None:
+    for name, it in methods().items():
+        assert it.start.__module__.startswith(f"apeval.learn.{name.replace('-', '_')}")
+
+
+def test_a_problem_of_a_missing_package_names_it(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "plugged", lambda group: {})
+    monkeypatch.setattr(environments, "ENTRIES", {})
+    code, out, err = command("run", "int-v1", "--steps", "100")
+    assert (code, out) == (2, "")
+    assert err == (
+        "apeval: int-v1 is in a package that is not installed: pip install 'apeval[paper]'\n"
+    )
+
+
+def test_the_core_knows_which_problems_the_paper_s_package_has() -> None:
+    ours = {n for n, it in plugins.plugged(plugins.PROBLEMS).items() if plugins.is_ours(it.value)}
+    assert ours == set(environments.ELSEWHERE)
+    registered = {
+        name.partition("@")[0]
+        for name, it in environments.entries().items()
+        if it.factory.__module__.startswith("apeval_paper.")
+    }
+    assert registered == ours
+
+
+@pytest.mark.parametrize("name", ["reproduce", "bench"])
+def test_a_command_of_a_missing_package_names_it(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(commands, "plugged", lambda group: {})
+    code, out, err = command(name, "speed", "--seeds", "1")
+    assert (code, out) == (2, "")
+    assert err == f"apeval: {name} is in another package, not installed: pip install apeval-bench\n"
+
+
+def test_any_package_can_add_a_command(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = importlib.metadata.EntryPoint("tree", "pprint:pprint", plugins.COMMANDS)
+    monkeypatch.setattr(plugins, "plugged", lambda group: {"tree": entry})
+    monkeypatch.setattr(commands, "plugged", plugins.plugged)
+    monkeypatch.setattr("pprint.pprint", _added)
+    assert command("tree", "--height", "3") == (0, "3 m\n", "")
+    assert command("tre", "--height", "3")[0] == 2
+
+
+def _added(height: int = 1) -> None:
+    """A command of somebody's package."""
+    say(f"{height} m")
 
 
 def test_every_public_name_exists() -> None:

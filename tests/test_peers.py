@@ -7,12 +7,12 @@ import pytest
 
 import apeval
 from apeval.errors import ApevalError
-from apeval.experiments.peers import PEERS, available, run_peer, why_not
-from apeval.experiments.peers.limit_state import LimitState
 from apeval.learn.whitened import to_z
 from apeval.problem.draws import make_key
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.simulation import Budget, Simulation
+from apeval_bench.peers import PEERS, available, run_peer, why_not
+from apeval_bench.peers.limit_state import LimitState
 
 needs_openturns = pytest.mark.skipif(not available(), reason="OpenTURNS is not installed")
 

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 import apeval
-from apeval.cli.main import app, main
+from apeval.cli.main import commands, main
 from apeval.cli.progress import View, live_progress
 from apeval.run.progress import Progress
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = commands()
 DEMO = ("run", "one-step", "--set", "problem.beta=3.0", "--episodes", "400", "--seed", "1")
 
 

@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 import apeval
+from apeval import plugins
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = sorted((ROOT / "packages").iterdir())
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*-*.yml"))
 
 
@@ -52,6 +54,26 @@ def test_reports_of_faults_ask_for_what_repeats_a_run(stem: str) -> None:
     text = (ROOT / f".github/ISSUE_TEMPLATE/{stem}.yml").read_text("utf-8")
     for what in ("label: Run folder", "label: Seed", "label: Versions"):
         assert what in text
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_a_package_has_the_version_of_the_core_and_needs_just_that(package: Path) -> None:
+    text = (package / "pyproject.toml").read_text("utf-8")
+    assert re.findall(r'^version = "(.+)"$', text, re.MULTILINE) == [apeval.__version__]
+    assert re.findall(r'^    "apeval(?:\[.+\])?(.+?)"', text, re.MULTILINE) == [
+        f"=={apeval.__version__}"
+    ]
+
+
+def test_the_extra_takes_the_package_of_this_version() -> None:
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'paper = ["apeval-paper=={apeval.__version__}"]' in text
+
+
+def test_every_package_is_installed_and_named() -> None:
+    recipe = (ROOT / "Makefile").read_text("utf-8")
+    assert re.findall(r"-e (packages/\w+)", recipe) == [f"packages/{it.name}" for it in PACKAGES]
+    assert ("apeval", *(f"apeval_{it.name}" for it in PACKAGES)) == plugins.PACKAGES
 
 
 def test_the_newest_released_version_is_this_one() -> None:

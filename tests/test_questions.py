@@ -22,13 +22,13 @@ from apeval.estimate.interval import Estimate, estimate
 from apeval.estimate.pool import pool
 from apeval.estimate.reweigh import reweigh
 from apeval.estimate.sample import Sample, combine
-from apeval.experiments import questions
 from apeval.problem.change import beyond, parse_change, widening
 from apeval.problem.draws import make_key
 from apeval.problem.laws import Categorical, Normal, TruncatedNormal
 from apeval.problem.problem import Problem
 from apeval.run.past import InMemory
 from apeval.simulate.retrace import retrace
+from apeval_bench import questions
 
 
 def kept(problem: Problem, seed: int = 0, method: str | None = None, **budget: int) -> InMemory:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import apeval
 from apeval.adapt.new import write_template
-from apeval.cli.main import app
+from apeval.cli.main import commands
 from apeval.errors import ApevalError
 from apeval.estimate.warnings import joined
 from apeval.remedies import (
@@ -67,7 +66,7 @@ def library() -> list[Path]:
 
 
 def test_no_message_of_the_library_speaks_of_flags_or_commands() -> None:
-    names = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    names = set(commands())
     names -= {"new"}  # which has no counterpart in Python
     typed = re.compile(rf"--[a-z]|\bapeval ({'|'.join(sorted(names))})\b")
     wrong = [
@@ -82,8 +81,8 @@ def test_no_message_of_the_library_speaks_of_flags_or_commands() -> None:
 
 def flags() -> set[str]:
     """Every flag of every command."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return {o for it in commands.values() for p in it.params for o in (*p.opts, *p.secondary_opts)}
+    known = commands()
+    return {o for it in known.values() for p in it.params for o in (*p.opts, *p.secondary_opts)}
 
 
 def test_every_option_and_call_is_one_in_python_and_on_the_command_line() -> None:
@@ -94,8 +93,8 @@ def test_every_option_and_call_is_one_in_python_and_on_the_command_line() -> Non
     assert set(FLAGS) <= arguments
     assert {f"--{flag}" for flag in FLAGS.values()} <= flags()
     assert set(COMMANDS) <= set(apeval.__all__)
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert set(COMMANDS.values()) <= set(commands)
+    known = commands()
+    assert set(COMMANDS.values()) <= set(known)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from PIL import Image
 import apeval
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
+from apeval.results.film import save_pictures
 from apeval.results.replaying import replay_failure, replay_mode
 from apeval.results.scene import scene_of, scene_of_record
 
@@ -205,3 +206,12 @@ def _no_pictures(x: object) -> object:
     for env in x.envs:  # type: ignore[attr-defined]
         env.unwrapped.metadata = {"render_modes": []}
     return x
+
+
+def test_a_gif_without_its_libraries_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(apeval.ApevalError, match=r"pip install 'apeval\[pictures\]'"):
+        save_pictures([np.zeros((2, 2, 3), np.uint8)], tmp_path / "x.gif")
+    assert not (tmp_path / "x.gif").exists()

@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 import apeval
 from apeval.cli.main import app
 from apeval.errors import ApevalError
-from apeval.experiments import (
+from apeval.learn.method import find_method
+from apeval.problem.settings import build
+from apeval_bench import (
     ablation,
     convergence,
     curves,
@@ -28,11 +30,9 @@ from apeval.experiments import (
     study,
     table2,
 )
-from apeval.experiments.recording import Log
-from apeval.experiments.registry import Experiment, Report, Request, experiments
-from apeval.experiments.warm import start_rates
-from apeval.learn.method import find_method
-from apeval.problem.settings import build
+from apeval_bench.recording import Log
+from apeval_bench.registry import Experiment, Report, Request, experiments
+from apeval_bench.warm import start_rates
 
 pytest.importorskip("torch")
 pytest.importorskip("zuko")
@@ -143,9 +143,9 @@ def test_weights_while_learning_are_unbiased_for_the_slots_too() -> None:
     problem = apeval.make("int-v0").seen_as("paper").blind()
     method = find_method("ape-discrete")
     config = build(method.config, {"learn_share": 0.99, "delta": 1.0, "action_slots": 5})
-    from apeval.experiments.recording import Recording, recorded
     from apeval.problem.draws import make_key
     from apeval.simulate.simulation import Budget
+    from apeval_bench.recording import Recording, recorded
 
     simulation = Recording(problem, make_key(5), Budget(steps=1_500))
     learner = recorded(method, config, simulation)

@@ -17,11 +17,11 @@ from tests.test_backends import STEPS, cases, problem_of, told
 
 import apeval
 from apeval.errors import ApevalError, StorageError
-from apeval.experiments.faults import PROBLEM, children, compare
 from apeval.results import journal
 from apeval.results.manifest import MANIFEST, read_state, write_manifest
 from apeval.results.provenance import counted, inputs_hash
 from apeval.simulate import source
+from apeval_bench.faults import PROBLEM, children, compare
 
 SEED = 5
 SEALED = {"schema_version": 2, "identity": {}, "inputs_sha256": ""}
@@ -344,7 +344,7 @@ def test_kills_of_workers_and_of_the_run_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`apeval bench faults` in small."""
-    monkeypatch.setattr("apeval.experiments.faults._PAUSE", 0.7)
+    monkeypatch.setattr("apeval_bench.faults._PAUSE", 0.7)
     row = compare(tmp_path, seed=3, episodes=160, cost=2.0, kills=4)
     assert row["workers"] + row["runs"] >= 3
     assert row["identical"]

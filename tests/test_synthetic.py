@@ -127,7 +127,7 @@ def test_senseless_settings_are_refused(name: str, settings: dict[str, float]) -
 )
 def test_stored_pendulum_truths(name: str, reference: float) -> None:
     """The reference was measured by another program, to 0.3 %."""
-    from apeval.environments.pendulum.ground_truth import stored
+    from apeval_paper.pendulum.ground_truth import stored
 
     data = stored(name)
     assert data["value"] == pytest.approx(reference, rel=0.01)
@@ -139,8 +139,8 @@ def test_stored_pendulum_truths(name: str, reference: float) -> None:
 def test_the_compiled_pendulum_is_the_problem() -> None:
     """Importance sampling in `dp` agrees with the problem's own step where failures are easy: one
     step of both from the same states, with the same disturbances."""
-    from apeval.environments.pendulum import controller, swing
-    from apeval.environments.pendulum.dp import _drift
+    from apeval_paper.pendulum.dp import _drift
+    from apeval_paper.pendulum.dynamics import controller, swing
 
     rng = np.random.default_rng(0)
     x = rng.uniform([-0.78, -3.0], [0.78, 3.0], (200, 2))
@@ -151,8 +151,8 @@ def test_the_compiled_pendulum_is_the_problem() -> None:
 
 
 def test_the_twist_is_unbiased_and_nearly_without_variance() -> None:
-    from apeval.environments.pendulum.dp import importance_sampling, solve
-    from apeval.environments.pendulum.ground_truth import truth
+    from apeval_paper.pendulum.dp import importance_sampling, solve
+    from apeval_paper.pendulum.ground_truth import truth
 
     w = np.abs(importance_sampling(solve(True, 61, 201), 8_000, seed=3))
     error = w.std() / len(w) ** 0.5

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
+
+from apeval.plugins import folders
 
 _LONGEST = 1_500
 # escapes, signs that turn the writing round, halves of characters; a new line is none of them
@@ -72,7 +75,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"unknown {kind} '{name}'. {hint}")
 
 
-_OURS = str(Path(__file__).parent)
+_OURS = tuple(f"{folder}{os.sep}" for folder in folders().values())
 _OTHERS = tuple(sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib"))
 
 
@@ -82,11 +85,14 @@ def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [k for k, frame in enumerate(frames) if frame.filename.startswith(_OURS)]
     inner = frames[ours[0] :] if ours else frames
-    users = [f for f in inner if not f.filename.startswith((_OURS, *_OTHERS, "<frozen"))]
+    users = [f for f in inner if not f.filename.startswith((*_OURS, *_OTHERS, "<frozen"))]
     return users[-1] if users else None
 
 
-_SIMULATORS = tuple(str(Path(_OURS, it)) for it in ("adapt", "environments", "problem/gym.py"))
+_SIMULATORS = (
+    *(f"{folders()['apeval'] / it}" for it in ("adapt", "environments", "problem/gym.py")),
+    *(f"{folder}{os.sep}" for name, folder in folders().items() if name == "apeval_paper"),
+)
 _TOOLS = tuple(str(Path(path, it)) for path in _OTHERS[:2] for it in ("numpy", "scipy"))
 
 
@@ -95,7 +101,7 @@ def within_apeval(error: BaseException) -> bool:
     that it asks for, and not in any simulator: its own mistake, or a wrong answer not refused."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return not any(
-        file.startswith(_SIMULATORS) or not file.startswith((_OURS, *_TOOLS, "<frozen"))
+        file.startswith(_SIMULATORS) or not file.startswith((*_OURS, *_TOOLS, "<frozen"))
         for file in files
     )
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from apeval.experiments.fuzz.calls import Calls
+from apeval_bench.fuzz.calls import Calls
 
 LIBRARIES = ()
 

@@ -18,9 +18,9 @@ from apeval.adapt.disturbed import (
     compare_with_training,
 )
 from apeval.adapt.events import BlankSensor, Event
+from apeval.adapt.given_policy import as_policy
 from apeval.adapt.noises import AtPath, ObservationNoise, ParameterNoise
 from apeval.adapt.paths import parse
-from apeval.adapt.policies import as_policy
 from apeval.adapt.sources import Source
 from apeval.adapt.spaces import check_space
 from apeval.adapt.verdicts import as_judge

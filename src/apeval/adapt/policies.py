@@ -6,20 +6,16 @@ repeated; it knows its density as well.
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from apeval.adapt.memory import refuse_memory
 from apeval.adapt.spaces import is_discrete
 from apeval.adapt.training import Training
 from apeval.errors import ProblemError
-from apeval.problem.agent import Stochastic
 from apeval.problem.laws import NormalLaw, pick
 from apeval.problem.own import own
 from apeval.problem.types import Array, FloatArray
@@ -179,42 +175,3 @@ class TorchPolicy(Policy):
                 f"give {self.space.n} scores, the largest of which is chosen"
             )
         return int(values.argmax()) + int(self.space.start)
-
-
-def as_policy(policy: Any, space: Any, seen: Any) -> Policy:
-    """What a user may give as `policy=`, for these spaces of actions and observations."""
-    if isinstance(policy, str | Path):
-        from apeval.adapt.sb3 import load_sb3
-
-        policy = load_sb3(policy)
-    refuse_memory(policy)
-    if isinstance(policy, Policy):
-        for part in vars(policy).values():
-            refuse_memory(part)
-        if policy.training is not None:
-            policy.training.fit(space, seen)
-        return policy
-    if isinstance(policy, Stochastic):
-        raise ProblemError(
-            "apeval.Stochastic is a policy over batches of states: here use "
-            "apeval.DiscretePolicy(probabilities), a function of one observation"
-        )
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(policy, torch.nn.Module) and not _predicts(policy):
-        return TorchPolicy(policy, space)
-    if _predicts(policy):
-        from apeval.adapt.sb3 import SB3Policy
-
-        return as_policy(SB3Policy.of(policy), space, seen)
-    if callable(policy):
-        return FunctionPolicy(policy)
-    near = next((name for name in ("act", "forward", "get_action") if hasattr(policy, name)), None)
-    remedy = f"policy=lambda obs: policy.{near}(obs)" if near else "policy=lambda obs: action"
-    raise ProblemError(
-        f"the policy is a {type(policy).__name__}, expected a function of the observation, a "
-        f"Stable-Baselines3 model or its zip file, or a torch module: give {remedy}"
-    )
-
-
-def _predicts(policy: Any) -> bool:
-    return callable(getattr(policy, "predict", None))

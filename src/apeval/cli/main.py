@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import sys
 from collections.abc import Callable
@@ -11,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from apeval.cli import asking, measuring, reading
+from apeval.cli import asking, reading
+from apeval.cli.commands import ELSEWHERE, Group, conducted, load, stand_in
 from apeval.cli.options import Quiet
-from apeval.cli.output import hush, stdout_for_results
+from apeval.cli.output import hush
 from apeval.errors import ApevalError, blame, unknown, user_frame
 from apeval.remedies import in_shell
 from apeval.stopping import STOPPED, Stoppable, StoppedError
@@ -23,6 +23,7 @@ _REFUSED, _CLOSED = 2, 141
 
 app = typer.Typer(
     name="apeval",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -67,29 +68,19 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "merge": reading.merge,
         "export": reading.export,
     },
-    "Experiments": {"reproduce": measuring.reproduce, "bench": measuring.bench},
+    "Experiments": {name: stand_in(name) for name in ELSEWHERE},
 }
-
-
-def _conducted(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that has stdout to itself, and whose exceptions come through typer as they are."""
-
-    @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
-        try:
-            with stdout_for_results():
-                command(*arguments, **options)
-        except EOFError as error:  # typer takes it for the end of a dialogue
-            if user_frame(error) is None:
-                raise RuntimeError("the end of a file was not expected") from error
-            raise ApevalError(f"your problem raised {blame(error)}: mend it there") from error
-
-    return run
 
 
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
-        app.command(name=_name, rich_help_panel=_panel)(_conducted(_command))
+        app.command(name=_name, rich_help_panel=_panel)(conducted(_command))
+
+
+def commands() -> dict[str, Any]:
+    """Every command by name, with those of installed packages."""
+    own: Any = typer.main.get_command(app)
+    return {name: load(name) if name in ELSEWHERE else it for name, it in own.commands.items()}
 
 
 def main() -> None:

@@ -7,9 +7,8 @@ import typer
 from apeval.cli.output import print_json, say
 from apeval.cli.running import build_problem
 from apeval.errors import ApevalError
-from apeval.experiments.registry import REPORTING
-from apeval.experiments.verify import verify_truth
 from apeval.problem.problem import Problem
+from apeval.run.verify import REPORTING, verify_truth
 
 
 def show_truth(name: str, assignments: list[str], json: bool) -> None:

@@ -1,24 +1,58 @@
-"""The problems that come with apeval: one module (or package) each, found by looking."""
+"""The problems that come with apeval, and those of installed packages: found by name, one module
+(or package) each, of which only the one that has the name is loaded."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import math
 import pkgutil
 from typing import Any
 
 from apeval.adapt.address import build, check_parameters, is_address
-from apeval.errors import ProblemError, unknown
+from apeval.errors import ApevalError, ProblemError, unknown
+from apeval.plugins import PROBLEMS, plugged
 from apeval.problem.problem import Problem
 from apeval.problem.registry import ENTRIES, Entry
 
+ELSEWHERE = (
+    "int-multi", "int-v0", "int-v1", "lunarlander", "minigrid-s1", "minigrid-s2", "minigrid-s3",
+    "minigrid-stuck", "pendulum", "pendulum-discrete",
+)  # fmt: skip
+"""Problems of the extra `paper`, for the message where it is missing."""
+
 
 def entries() -> dict[str, Entry]:
-    """All registered problems, by name."""
+    """All registered problems, by name, with those of installed packages."""
+    _load_own()
+    for entry_point in plugged(PROBLEMS).values():
+        entry_point.load()
+    return dict(sorted(ENTRIES.items()))
+
+
+def find_entry(name: str) -> Entry | None:
+    """A registered problem, or None; only the module that has it is loaded.
+
+    Args:
+        name: The problem's name; `name@backend` is looked for in the module that has `name`.
+    """
+    if name not in ENTRIES:
+        base = name.partition("@")[0]
+        found = plugged(PROBLEMS).get(base)
+        if found is not None:
+            found.load()
+        elif base.isidentifier() and importlib.util.find_spec(f"{__name__}.{base}"):
+            importlib.import_module(f"{__name__}.{base}")
+        else:
+            _load_own()
+    return ENTRIES.get(name)
+
+
+def _load_own() -> None:
+    """Load all modules beside this file."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    return dict(sorted(ENTRIES.items()))
 
 
 def make(name: str, /, **parameters: Any) -> Problem:
@@ -40,16 +74,23 @@ def make(name: str, /, **parameters: Any) -> Problem:
         >>> make("walk", p_up=0.4).horizon is None
         True
     """
-    known = entries()
-    if not isinstance(name, str) or name not in known:
+    entry = find_entry(name) if isinstance(name, str) else None
+    if entry is None:
         if isinstance(name, str) and is_address(name):
             return build(name, parameters)
-        raise unknown("problem", name, known)
-    factory = known[name].factory
-    given = check_parameters(name, factory, parameters, told=("name",))
+        if isinstance(name, str) and name.partition("@")[0] in ELSEWHERE and not _has_extra():
+            raise ApevalError(
+                f"{name} is in a package that is not installed: pip install 'apeval[paper]'"
+            )
+        raise unknown("problem", name, entries())
+    given = check_parameters(name, entry.factory, parameters, told=("name",))
     for key, value in given.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ProblemError(f"{name}: {key} must be a finite number; got {value}")
-    if "name" in inspect.signature(factory).parameters:
+    if "name" in inspect.signature(entry.factory).parameters:
         given["name"] = name
-    return factory(**given)
+    return entry.factory(**given)
+
+
+def _has_extra() -> bool:
+    return set(ELSEWHERE) <= set(plugged(PROBLEMS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -111,6 +112,7 @@ class Method:
     """Why the method cannot treat a problem, or None where it can."""
 
 
+_PACKAGE = "apeval.learn"
 _METHODS: dict[str, Method] = {}
 L = TypeVar("L", bound=Callable[[Problem, Any], Learner])
 
@@ -133,14 +135,28 @@ def method(
 
 def methods() -> dict[str, Method]:
     """All registered methods, by name: one module or package each beside this file."""
-    package = importlib.import_module("apeval.learn")
+    package = importlib.import_module(_PACKAGE)
     for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+        importlib.import_module(f"{_PACKAGE}.{module.name}")
     return dict(sorted(_METHODS.items()))
 
 
 def find_method(name: str) -> Method:
-    """A method by name."""
+    """A method by name. The module is named like it, with _ for -, and is the only one that is
+    loaded; all are where there is none of that name.
+
+    Args:
+        name: As it was registered.
+
+    Raises:
+        UnknownNameError: No method has this name.
+    """
+    if isinstance(name, str) and name not in _METHODS:
+        module = name.replace("-", "_")
+        if module.isidentifier() and importlib.util.find_spec(f"{_PACKAGE}.{module}"):
+            importlib.import_module(f"{_PACKAGE}.{module}")
+    if isinstance(name, str) and name in _METHODS:
+        return _METHODS[name]
     known = methods()
     if not isinstance(name, str) or name not in known:
         raise unknown("method", name, known)

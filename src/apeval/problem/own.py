@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apeval.plugins import is_ours
+
 if TYPE_CHECKING:
     from apeval.problem.laws import Law
 
@@ -51,7 +53,7 @@ def own(value: Any) -> Any:
 
 def own_law(law: Law) -> Law:
     """A law whose arrays no user code can reach; apeval's own laws are made of copies already."""
-    return law if type(law).__module__.startswith("apeval.") else copy.deepcopy(law)
+    return law if is_ours(type(law).__module__) else copy.deepcopy(law)
 
 
 def with_own_array(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

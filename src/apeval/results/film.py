@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from apeval.errors import ApevalError
 from apeval.problem.types import Array, FloatArray
 from apeval.results.files import write_bytes
 from apeval.results.shapes import DISTURBANCE, MEASURE, STATE, Mover, Scene, Series, Shape
@@ -31,6 +33,7 @@ _DECISION = 0.5  # seconds per decision where its true length is not known
 
 def save_gif(scene: Scene, path: Path) -> Path:
     """Write the scene at about its true speed; long ones lose frames, not time."""
+    _require_libraries()
     F = len(scene.time)
     keep = np.unique(np.linspace(0, F - 1, min(F, _MOST_FRAMES)).astype(int))
     pictures = _Stage(scene).pictures(keep)
@@ -41,8 +44,15 @@ def save_gif(scene: Scene, path: Path) -> Path:
 
 def save_pictures(pictures: list[Array], path: Path) -> Path:
     """Write an environment's own frames, one per decision."""
+    _require_libraries()
     seconds = np.append(np.full(len(pictures) - 1, 0.1), _LAST)
     return _save(pictures, seconds, path)
+
+
+def _require_libraries() -> None:
+    missing = [name for name in ("matplotlib", "PIL") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ApevalError("a GIF needs Matplotlib and Pillow: pip install 'apeval[pictures]'")
 
 
 def _save(pictures: list[Array], seconds: FloatArray, path: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.adapt.address import is_address
-from apeval.environments import entries
+from apeval.environments import find_entry
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.remedies import Call
@@ -76,7 +76,7 @@ def how_to_resume(folder: Path) -> Call:
         name = str(read_object(folder / INPUTS)["inputs"]["problem"])
     except (ApevalError, KeyError, TypeError):
         name = ""
-    if name in entries():
+    if find_entry(name) is not None:
         return Call("resume", str(folder))
     return Call("resume", str(folder), name if is_address(name) else "")
 
@@ -108,7 +108,7 @@ def changes(asked: Asked, problem: Problem, ask: Callable[[], Reference | None])
         ask: What the problem does; None where it must not be asked.
     """
     about, found = asked.about, []
-    if about.get("source_sha256") != source_hash():
+    if about.get("source_sha256") != source_hash(asked.inputs.problem):
         found.append(f"apeval's own code (now {__version__})")
     versions = about.get("versions")
     for name, version in (versions if isinstance(versions, dict) else {}).items():

@@ -12,6 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from apeval.environments import find_entry
+from apeval.plugins import folders
 from apeval.simulate.identity.files import hashes
 from apeval.version import __version__
 
@@ -45,7 +47,7 @@ def provenance(
         "inputs_sha256": inputs_hash(inputs, identity),
         "identity": dict(identity),
         "files": hashes(files),
-        "source_sha256": source_hash(),
+        "source_sha256": source_hash(str(inputs.get("problem", ""))),
         "versions": _versions(),
         "platform": {
             "system": platform.system(),
@@ -69,13 +71,22 @@ def inputs_hash(inputs: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def source_hash() -> str:
-    """SHA-256 over apeval's own code: names and contents of all its Python files."""
-    package = Path(__file__).parents[1]
+def source_hash(problem: str) -> str:
+    """SHA-256 over apeval's own code: names and contents of all Python files of the core, and of
+    another package of apeval's where the problem comes from there.
+
+    Args:
+        problem: Name or address of the problem.
+    """
+    entry = find_entry(problem)
+    home = (problem if entry is None else entry.factory.__module__).partition(":")[0]
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        digest.update(file.relative_to(package).as_posix().encode() + b"\0")
-        digest.update(file.read_bytes() + b"\0")
+    for name, package in folders().items():
+        if name not in ("apeval", home.partition(".")[0]):
+            continue
+        for file in sorted(package.rglob("*.py")):
+            digest.update(file.relative_to(package.parent).as_posix().encode() + b"\0")
+            digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.adapt.address import find, full_address
-from apeval.environments import entries, make
+from apeval.environments import find_entry, make
 from apeval.errors import ApevalError, blame
 from apeval.problem.problem import Problem
 from apeval.remedies import Option
@@ -23,13 +23,14 @@ def build_again(
 ) -> Problem:
     """A problem that comes with apeval by its name; one of the user's own by the address that he
     gives, because a folder's word alone does not make apeval run code."""
-    if address is None and name not in entries():
+    if address is None and find_entry(name) is None:
         raise ApevalError(
             f"the problem of {where} is code of its own, which apeval does not run on a "
             f"folder's word: name it, {Option('problem', name or 'file.py:factory')}"
         )
     name = name if address is None else full_address(address)
-    factory = entries()[name].factory if name in entries() else find(name)
+    entry = find_entry(name)
+    factory = find(name) if entry is None else entry.factory
     try:
         return make(name, **{**_accepted(factory, parameters), **(changes or {})})
     except ApevalError:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from apeval import validate
-from apeval.environments import entries
+from apeval.environments import find_entry
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
@@ -17,6 +17,7 @@ from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
+from apeval.plugins import is_ours
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.remedies import Note, Option
@@ -160,7 +161,9 @@ def evaluate(
 
 def _is_ours(problem: Problem) -> bool:
     """A problem that comes with apeval, as it comes: it has its tests."""
-    return problem.name in entries() and not holds_users_code(problem)
+    entry = find_entry(problem.name)
+    ours = entry is not None and is_ours(entry.factory.__module__)
+    return ours and not holds_users_code(problem)
 
 
 def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | None:

@@ -113,3 +113,13 @@ def mixture(components: Sequence[Adversary], shares: Sequence[float]) -> Mixture
     """A mixture without the components whose share is zero."""
     kept = [(c, w) for c, w in zip(components, shares, strict=True) if w > 0.0]
     return Mixture(tuple(c for c, _ in kept), tuple(w for _, w in kept))
+
+
+def with_nominal(learned: Adversary, nominal_share: float) -> Mixture:
+    """A learned π_E with a share of π_E,gt, which bounds every weight.
+
+    Args:
+        learned: The adversary as learning left it.
+        nominal_share: The part of the episodes that π_E,gt samples, from 0 to 1.
+    """
+    return mixture([learned, Nominal()], [1.0 - nominal_share, nominal_share])

@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from apeval.learn.ape_tabular.config import TdConfig
+from apeval.learn.ape_discrete.config import ApeDiscreteConfig
 from apeval.learn.method import Learner, method
-from apeval.learn.slots.config import SlotConfig
 from apeval.learn.slots.state import no_slots
 from apeval.problem.problem import Problem
-from apeval.problem.settings import setting
-
-
-@dataclass(frozen=True)
-class ApeDiscreteConfig(SlotConfig, TdConfig):
-    """Tabular APE on slots."""
-
-    delta: float = setting(
-        0.1,
-        "δ of Eq. MDP_p_update times the number of joint slots, applied before normalisation",
-        low=1e-12,
-        high=1.0,
-    )
-    policy_update: str = setting(
-        "visited",
-        "Eq. MDP_p_update for the visited slot alone ('visited', as printed) or for all tried "
-        "slots of the visited state with their last successors ('row')",
-        choices=("visited", "row"),
-    )
 
 
 def _suits(problem: Problem) -> str | None:

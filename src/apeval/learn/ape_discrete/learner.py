@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape_discrete import ApeDiscreteConfig
-from apeval.learn.ape_tabular.frozen import learned_mixture
+from apeval.learn.ape_discrete.config import ApeDiscreteConfig
 from apeval.learn.ape_tabular.rows import FAILURE, State
 from apeval.learn.ape_tabular.td import TdLearner, Values
 from apeval.learn.slots.cut import Cut, Cutter
@@ -24,7 +23,7 @@ from apeval.problem.draws import NATURE, Draws
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array
 from apeval.remedies import Note
-from apeval.simulate.adversary import Mixture, Situation
+from apeval.simulate.adversary import Mixture, Situation, with_nominal
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class DiscreteLearner(TdLearner[Choice]):
     def proposal(self) -> Mixture:
         c = self.config
         learned = SlotAdversary(self.rows, self.cutter, c.state_slots, c.time_in_state)
-        return learned_mixture(learned, c.nominal_share)
+        return with_nominal(learned, c.nominal_share)
 
     def warnings(self) -> list[Note]:
         found = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from apeval.errors import ApevalError
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.method import Learner, method
@@ -44,9 +46,10 @@ def _require_sense(problem: Problem, config: ApeTabularConfig) -> None:
     suits=_suits,
 )
 def start(problem: Problem, config: ApeTabularConfig) -> Learner:
-    """Compiled where the problem has transition tables, else the plain loop."""
+    """Compiled where the problem has transition tables and Numba is there (the extra `compiled`),
+    else the plain loop, which gives the same numbers."""
     _require_sense(problem, config)
-    if problem.table is not None:
+    if problem.table is not None and find_spec("numba") is not None:
         from apeval.learn.ape_tabular.compiled import CompiledLearner
 
         return CompiledLearner(problem, config)

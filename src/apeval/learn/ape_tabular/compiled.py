@@ -9,13 +9,13 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.learn.ape_tabular import kernel
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import ArrayAdversary, learned_mixture, planned_mixture
+from apeval.learn.ape_tabular.frozen import ArrayAdversary, planned_mixture
 from apeval.learn.ape_tabular.learner import CURVE_POINTS, TabularLearner
 from apeval.learn.ape_tabular.plan import UNKNOWN, planned_basis
 from apeval.learn.method import Basis
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
-from apeval.simulate.adversary import Mixture
+from apeval.simulate.adversary import Mixture, with_nominal
 from apeval.simulate.simulation import Simulation
 
 
@@ -79,7 +79,7 @@ class CompiledLearner(TabularLearner):
     def proposal(self) -> Mixture:
         """All visited rows brought up to date, then frozen."""
         if not self.config.planned:
-            return learned_mixture(ArrayAdversary(self._last_rows()), self.config.nominal_share)
+            return with_nominal(ArrayAdversary(self._last_rows()), self.config.nominal_share)
         return planned_mixture(
             self.config, self.mean_length, self.model, self._transitions(), ArrayAdversary
         )

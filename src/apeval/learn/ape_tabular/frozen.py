@@ -81,8 +81,3 @@ def planned_mixture(
     sharp_share = max(0.0, 1.0 - config.nominal_share - config.wary_share)
     shares = [sharp_share, config.wary_share, config.nominal_share]
     return mixture([sharp, wary, Nominal()], shares)
-
-
-def learned_mixture(last: Adversary, nominal_share: float) -> Mixture:
-    """π_E as TD left it, with π_E,gt."""
-    return mixture([last, Nominal()], [1.0 - nominal_share, nominal_share])

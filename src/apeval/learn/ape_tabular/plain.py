@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import KeyedAdversary, learned_mixture, planned_mixture
+from apeval.learn.ape_tabular.frozen import KeyedAdversary, planned_mixture
 from apeval.learn.ape_tabular.plan import UNKNOWN, planned_basis
 from apeval.learn.ape_tabular.rows import (
     END,
@@ -34,7 +34,7 @@ from apeval.problem.laws import pick
 from apeval.problem.problem import Problem
 from apeval.problem.table import TabularModel
 from apeval.problem.types import Array
-from apeval.simulate.adversary import Mixture, Nominal, Situation, only
+from apeval.simulate.adversary import Mixture, Nominal, Situation, only, with_nominal
 
 
 class Tables(Values):
@@ -146,7 +146,7 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
                         self.tables.update_policy(s, a_A, 0, 0.0, END)
             coded = code_rows(rows)
             last = KeyedAdversary(coded.pi, coded.states, coded.actions, self.key)
-            return learned_mixture(last, c.nominal_share)
+            return with_nominal(last, c.nominal_share)
         coded = code_rows(rows)
         return planned_mixture(
             c,

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from apeval.learn.ape_tabular.frozen import learned_mixture
-from apeval.learn.cem import CemConfig
+from apeval.learn.cem.config import CemConfig
 from apeval.learn.cem.families import CategoricalSteps, Family, GaussianSteps
 from apeval.learn.method import Learner
 from apeval.learn.whitened import can_whiten
@@ -16,7 +15,7 @@ from apeval.problem.laws import Categorical
 from apeval.problem.problem import Problem
 from apeval.problem.types import BoolArray
 from apeval.remedies import Note
-from apeval.simulate.adversary import Mixture, Nominal, only
+from apeval.simulate.adversary import Mixture, Nominal, only, with_nominal
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
 
@@ -98,7 +97,7 @@ class CrossEntropy(Learner):
         return np.asarray(episodes.margin <= self.level)
 
     def proposal(self) -> Mixture:
-        return learned_mixture(self.pi_E, self.config.nominal_share)
+        return with_nominal(self.pi_E, self.config.nominal_share)
 
     def warnings(self) -> list[Note]:
         if self.updates and not self.fits:

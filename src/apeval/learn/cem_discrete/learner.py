@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from apeval.learn.ape_tabular.frozen import learned_mixture
-from apeval.learn.cem_discrete import CemDiscreteConfig
+from apeval.learn.cem_discrete.config import CemDiscreteConfig
 from apeval.learn.method import Learner
 from apeval.learn.slots.cut import Cutter
 from apeval.learn.slots.policy import Joint, Key, SlotAdversary, SlotRow
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
 from apeval.remedies import Note
-from apeval.simulate.adversary import Mixture, Nominal, only
+from apeval.simulate.adversary import Mixture, Nominal, only, with_nominal
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
 
@@ -99,7 +98,7 @@ class CrossEntropyLearner(Learner):
         return self._curve
 
     def proposal(self) -> Mixture:
-        return learned_mixture(self.pi_E, self.config.nominal_share)
+        return with_nominal(self.pi_E, self.config.nominal_share)
 
     def warnings(self) -> list[Note]:
         found = []

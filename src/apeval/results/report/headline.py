@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apeval.learn.method import methods
+from apeval.errors import UnknownNameError
+from apeval.learn.method import find_method
 from apeval.remedies import in_shell
 from apeval.results.report.markup import Html, tag, together
 from apeval.results.report.material import Material
@@ -187,10 +188,17 @@ def _answers(r: Any, level: str) -> list[Html]:
     return parts
 
 
+def _method(name: str) -> str:
+    """A method with its description; a folder may name one that is not known here."""
+    try:
+        return f"{name}: {find_method(name).description}"
+    except UnknownNameError:
+        return name
+
+
 def evaluated(it: Material) -> list[Html | None]:
     """What the number is about."""
     r, of = it.result, it.provenance.get("identity", {})
-    known = methods()
     rows: list[tuple[str, Any]] = [("Problem", r["problem"] or "without a name")]
     if of.get("description"):
         rows[0] = ("Problem", f"{r['problem']}: {of['description']}")
@@ -202,12 +210,7 @@ def evaluated(it: Material) -> list[Html | None]:
             rows.append((name, law.get("words", "")))
     rows += [
         ("Counts as failure", ", ".join(r["kinds"])),
-        (
-            "Method",
-            f"{r['method']}: {known[r['method']].description}"
-            if r["method"] in known
-            else r["method"],
-        ),
+        ("Method", _method(r["method"])),
         ("Seen of the state", f"the view “{r['view']}”"),
         ("Time taken", f"{r['seconds']:.1f} s"),
     ]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from apeval.plugins import is_ours
 from apeval.simulate.identity.files import is_users
 
 _DEEPEST = 100  # functions that call each other, well below Python's limit of recursion
@@ -179,7 +180,7 @@ class _Walk:
         if "torch" in sys.modules and callable(getattr(network, "state_dict", None)):
             yield from _weights(network)
         held = _attributes(value)
-        if is_users(kind.__module__) or kind.__module__.startswith("apeval."):
+        if is_users(kind.__module__) or is_ours(kind.__module__):
             if network is value:
                 held.pop("training", None)  # what that does is told by the reference decisions
             yield from self._members(held, depth)

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-_APEVAL = Path(__file__).parents[2]
+from apeval.plugins import folders, is_ours
+
 _LARGEST = 2**31  # bytes that are hashed of one file
 
 
@@ -21,7 +22,7 @@ def is_users(module: str | None) -> bool:
     """Whether a module is the user's own: not of Python, of an installed package or of apeval."""
     if not module or module.split(".")[0] in sys.stdlib_module_names - {"__main__"}:
         return False
-    if module == "apeval" or module.startswith("apeval."):
+    if is_ours(module):
         return False
     found = sys.modules.get(module)
     file = getattr(found, "__file__", None)
@@ -31,7 +32,12 @@ def is_users(module: str | None) -> bool:
 @functools.cache
 def _users(file: Path) -> bool:
     path = file.resolve()
-    return not any(path.is_relative_to(folder) for folder in (*_installed(), _APEVAL))
+    return not any(path.is_relative_to(folder) for folder in (*_installed(), *_ours()))
+
+
+@functools.cache
+def _ours() -> tuple[Path, ...]:
+    return tuple(folder.resolve() for folder in folders().values())
 
 
 @functools.cache
@@ -100,7 +106,7 @@ def _imports(file: Path) -> Iterator[str]:
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)] if base else []
         for name in names:
             parts = name.split(".")
-            if parts[0] in sys.stdlib_module_names or parts[0] == "apeval":
+            if parts[0] in sys.stdlib_module_names or is_ours(name):
                 continue
             yield from (".".join(parts[: k + 1]) for k in range(len(parts)))
 

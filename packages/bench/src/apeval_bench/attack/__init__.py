@@ -1,0 +1,189 @@
+"""An attack on apeval: edited run folders, hostile command lines, kills, users' code that
+misbehaves. None may lead to a number that differs from the undisturbed one without an error or a
+serious warning, nor to a traceback, a hang, an undocumented exit code or a file in a wrong place.
+
+An edit changes one place in one file, and every hash that can be computed from the folder is made
+to fit again. Whoever rewrites all files of a folder consistently has made a run folder: that cannot
+be told from an honest run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from apeval.errors import ApevalError
+from apeval_bench.cells import Cell, run_cells
+from apeval_bench.registry import Report, Request, experiment
+
+_DEPENDS_ON = (
+    "errors.py", "problem", "adapt", "environments", "apeval_paper", "simulate", "learn",
+    "estimate", "run", "results", "apeval_bench/fuzz", "apeval_bench/attack", "cli",
+)  # fmt: skip
+PARTS = {"users": 16, "kills": 20, "folders": 12, "lines": 12}
+"""The parts of the attack, and into how many blocks each is cut."""
+_WORDS = {
+    "folders": "edits of run folders and their surroundings",
+    "lines": "command lines",
+    "kills": "kills",
+    "users": "users' code that misbehaves",
+}
+_SECONDS = 120.0  # that a call in process may take
+SMALL = "small"
+"""The row that stands for the small version."""
+KINDS = {
+    "tracebacks": ("traceback",),
+    "hangs": ("hang", "crash"),
+    "exit codes": ("exit code",),
+    "files": ("changed a file", "outside the sandbox", "left behind", "torn file"),
+    "processes": ("process left behind",),
+    "different numbers": ("different number", "not resumed"),
+    "words": ("no JSON", "no clear line", "nonsense accepted", "warning",
+              "characters that a terminal obeys"),
+}  # fmt: skip
+"""Figures, each with the kinds of findings that it counts. All must be 0."""
+
+
+def block(cell: Cell) -> dict[str, Any]:
+    """Some cases of one part."""
+    with tempfile.TemporaryDirectory(prefix="apeval-attack-") as folder:
+        cases, outcomes = run_part(
+            cell["part"], Path(folder, "prepared"), cell["rows"], cell["seed"], cell["block"],
+            PARTS[cell["part"]] if not cell["rows"] else 1,
+        )  # fmt: skip
+    tally: Counter[str] = Counter()
+    for outcome in outcomes:
+        tally.update(outcome["tally"])
+    found = [{"case": o["seed"], **f} for o in outcomes for f in o["findings"]]
+    return {"cases": len(cases), "tally": dict(tally), "findings": found}
+
+
+def run_part(
+    part: str, prepared: Path, rows: list[str], seed: int, first: int = 0, every: int = 1
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Prepare a part where that has not been done, and run its cases.
+
+    Args:
+        part: one of `PARTS`.
+        prepared: a folder for what the cases share.
+        rows: names of cases, or beginnings of names; `small` for the small version; none: all.
+        seed: of the moments of kills.
+        first: the first case to run.
+        every: so many cases further the next one.
+
+    Returns:
+        The names of the cases, and their outcomes.
+
+    Raises:
+        ApevalError: no case has such a name.
+    """
+    from apeval_bench.attack import folders, kills, lines, users
+    from apeval_bench.fuzz.guard import run_inputs
+
+    module: Any = {"folders": folders, "lines": lines, "kills": kills, "users": users}[part]
+    if not prepared.exists():
+        module.prepare(prepared)
+    cases: list[str] = module.names(prepared, small=SMALL in rows)
+    if rows and SMALL not in rows:
+        known = [*cases, *module.names(prepared, small=True)]
+        cases = [it for it in dict.fromkeys(known) if it.startswith(tuple(rows))]
+        if not cases:
+            raise ApevalError(f"bench attack has no case {', '.join(rows)}")
+    cases = cases[first::every]
+    if part == "kills":
+        return cases, [kills.kill(case, seed, prepared) for case in cases]
+    if part == "users":
+        known_numbers: dict[str, Any] = {}
+        return cases, [users.misbehave(case, prepared, known_numbers) for case in cases]
+    family = {"folders": "attacked folders", "lines": "command lines"}[part]
+    return cases, list(run_inputs(family, cases, _SECONDS, prepared))
+
+
+@experiment("bench", "attack", "ways to a wrong number that looks right", seeds=1, selects=True)
+def attack(request: Request) -> Report:
+    """Every case once for each seed; passes where nothing is found."""
+    if request.methods or request.held_out:
+        raise ApevalError("bench attack takes --rows (a part, or names of cases) and no --methods")
+    outcomes: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
+    cells = _cells(request)
+    for cell, outcome in zip(
+        cells, run_cells("attack", block, cells, request, of=_DEPENDS_ON), strict=True
+    ):
+        outcomes[cell["part"]].append(outcome)
+    rows = [_row(part, mine) for part, mine in outcomes.items() if mine]
+    from apeval_bench.attack.kills import starting_time
+
+    data = {
+        "seeds": [request.all_seeds[0], request.all_seeds[-1]],
+        "starting_seconds": starting_time(),
+        "rows": rows,
+    }
+    return Report(data, _as_text(data), passed=not any(row["findings"] for row in rows))
+
+
+def _cells(request: Request) -> list[Cell]:
+    whole = [row for row in request.rows if row in PARTS]
+    some = [row for row in request.rows if row not in PARTS]
+    cells: list[Cell] = []
+    for part, blocks in PARTS.items():
+        mine = [row for row in some if row == SMALL or row.split(":")[0] == part]
+        if mine:
+            cells += [_cell(part, seed, 0, mine) for seed in request.all_seeds]
+        elif part in whole or not request.rows:
+            cells += [_cell(part, s, k, []) for s in request.all_seeds for k in range(blocks)]
+    if not cells:
+        known = ", ".join((*PARTS, SMALL))
+        raise ApevalError(f"bench attack has no row {', '.join(some)}: name a case, or {known}")
+    return cells
+
+
+def _cell(part: str, seed: int, number: int, rows: list[str]) -> Cell:
+    return {"part": part, "seed": seed, "block": number, "rows": rows}
+
+
+def _row(part: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    found = [finding for outcome in outcomes for finding in outcome["findings"]]
+    tally: Counter[str] = Counter()
+    for outcome in outcomes:
+        tally.update(outcome["tally"])
+    return {
+        "part": part,
+        "what": _WORDS[part],
+        "cases": sum(outcome["cases"] for outcome in outcomes),
+        "figures": figures(found),
+        "tally": dict(tally),
+        "findings": found,
+    }
+
+
+def figures(found: list[dict[str, Any]]) -> dict[str, int]:
+    """How many cases have a finding of each figure."""
+    return {
+        name: len({finding["case"] for finding in found if finding["kind"] in kinds})
+        for name, kinds in KINDS.items()
+    }
+
+
+def _as_text(data: dict[str, Any]) -> str:
+    lines = [
+        f"| attack | cases | {' | '.join(KINDS)} |",
+        f"|---|---|{'---|' * len(KINDS)}",
+    ]
+    for row in data["rows"]:
+        counts = " | ".join(f"{row['figures'][name]:,}" for name in KINDS)
+        lines.append(f"| {row['what']} | {row['cases']:,} | {counts} |")
+    lines.append("")
+    for row in data["rows"]:
+        told = ", ".join(f"{name} {count:,}" for name, count in sorted(row["tally"].items()))
+        lines.append(f"{row['what']}: {told}\n")
+    seconds = data["starting_seconds"]
+    lines.append(
+        f"Python itself takes {seconds:.3f} s to reach the first line of the program; kills "
+        "before that cannot be caught and are counted by themselves."
+    )
+    found = [finding for row in data["rows"] for finding in row["findings"]]
+    lines += ["", "No finding."] if not found else [""]
+    lines += [f"- `{f['case']}` · {f['kind']}: {f['detail'][:160]}" for f in found[:100]]
+    return "\n".join(lines)
