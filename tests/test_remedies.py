@@ -17,6 +17,7 @@ from apeval.adapt.new import write_template
 from apeval.cli.main import commands
 from apeval.errors import ApevalError
 from apeval.estimate.warnings import joined
+from apeval.plugins import folders
 from apeval.remedies import (
     COMMANDS,
     FLAGS,
@@ -32,8 +33,8 @@ from apeval.run.result import Result
 from apeval.run.view import line
 from apeval.simulate.simulation import Budget
 
-SOURCE = Path(apeval.__file__).parent
-COMMAND_LINE = ("cli", "experiments", "templates")  # the last is text for users, not messages
+SOURCES = [folder for name, folder in folders().items() if name != "apeval_bench"]
+COMMAND_LINE = ("cli", "templates")  # the last is text for users, not messages
 NO_MESSAGES = (
     "apeval run",  # the format's name in a run folder
     "apeval compare",  # in the report, beside the command that made its runs
@@ -58,10 +59,11 @@ def texts(path: Path) -> Iterator[str]:
 def library() -> list[Path]:
     """Modules that speak to both; scripts with a command line of their own speak of that."""
     found = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        own = path.name == "remedies.py" or "import argparse" in path.read_text("utf-8")
-        if not own and not set(path.relative_to(SOURCE).parts) & set(COMMAND_LINE):
-            found.append(path)
+    for source in SOURCES:
+        for path in sorted(source.rglob("*.py")):
+            own = path.name == "remedies.py" or "import argparse" in path.read_text("utf-8")
+            if not own and not set(path.relative_to(source).parts) & set(COMMAND_LINE):
+                found.append(path)
     return found
 
 
@@ -70,7 +72,7 @@ def test_no_message_of_the_library_speaks_of_flags_or_commands() -> None:
     names -= {"new"}  # which has no counterpart in Python
     typed = re.compile(rf"--[a-z]|\bapeval ({'|'.join(sorted(names))})\b")
     wrong = [
-        f"{path.relative_to(SOURCE)}: {text}"
+        f"{path}: {text}"
         for path in library()
         for text in texts(path)
         if typed.search(text.replace(FOREIGN, "")) and text not in NO_MESSAGES
