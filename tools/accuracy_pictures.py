@@ -13,7 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from apeval.experiments.style import (
+from apeval_bench.style import (
     BLUE,
     GREEN,
     ORANGE,
