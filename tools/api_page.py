@@ -18,8 +18,8 @@ GROUPS = {
     ],
     "Your own policy": ["DiscretePolicy", "GaussianPolicy", "load_sb3", "sb3_stochastic"],
     "Your own simulator": [
-        "Problem", "Categorical", "Normal", "TruncatedNormal", "Deterministic", "Stochastic",
-        "TabularModel", "tabular_problem", "from_gymnasium", "Truth",
+        "Problem", "Categorical", "Normal", "TruncatedNormal", "FromScipy", "Deterministic",
+        "Stochastic", "TabularModel", "tabular_problem", "from_gymnasium", "Truth",
     ],
     "Stored runs, and what to ask them": [
         "Recorder", "InMemory", "resume", "load", "Run", "replay", "reweight", "compare", "merge",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from apeval.problem.laws import Categorical as Categorical
     from apeval.problem.laws import Normal as Normal
     from apeval.problem.laws import TruncatedNormal as TruncatedNormal
+    from apeval.problem.laws.scipy_stats import FromScipy as FromScipy
     from apeval.problem.problem import Problem as Problem
     from apeval.problem.table import TabularModel as TabularModel
     from apeval.problem.tabular import tabular_problem as tabular_problem
@@ -67,6 +68,7 @@ _HOME = {
     "DiscretePolicy": "apeval.adapt.policies",
     "DropAction": "apeval.adapt.events",
     "Event": "apeval.adapt.events",
+    "FromScipy": "apeval.problem.laws.scipy_stats",
     "GaussianPolicy": "apeval.adapt.policies",
     "InMemory": "apeval.run.past",
     "Normal": "apeval.problem.laws",
