@@ -19,7 +19,8 @@ GROUPS = {
     "Your own policy": ["DiscretePolicy", "GaussianPolicy", "load_sb3", "sb3_stochastic"],
     "Your own simulator": [
         "Problem", "Categorical", "Normal", "TruncatedNormal", "FromScipy", "Deterministic",
-        "Stochastic", "TabularModel", "tabular_problem", "from_gymnasium", "Truth",
+        "Stochastic", "TabularModel", "tabular_problem", "from_gymnasium", "with_correlated_noise",
+        "Truth",
     ],
     "Stored runs, and what to ask them": [
         "Recorder", "InMemory", "resume", "load", "Run", "replay", "reweight", "compare", "merge",

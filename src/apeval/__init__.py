@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from apeval.errors import ApevalError as ApevalError
     from apeval.problem.agent import Deterministic as Deterministic
     from apeval.problem.agent import Stochastic as Stochastic
+    from apeval.problem.correlated import with_correlated_noise as with_correlated_noise
     from apeval.problem.gym import from_gymnasium as from_gymnasium
     from apeval.problem.laws import Categorical as Categorical
     from apeval.problem.laws import Normal as Normal
@@ -98,6 +99,7 @@ _HOME = {
     "reweight": "apeval.run.whatif",
     "sb3_stochastic": "apeval.adapt.sb3",
     "tabular_problem": "apeval.problem.tabular",
+    "with_correlated_noise": "apeval.problem.correlated",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -1,4 +1,9 @@
-"""Gaussian disturbances: of actions, observations, parameters, starts, and of anything else."""
+"""Gaussian disturbances: of actions, observations, parameters, starts, and of anything else.
+
+With `correlation` ρ a noise has memory: nature decides Gaussian innovations, and each value is ρ
+times the last plus √(1 − ρ²) times the innovation (about the mean), so that mean and std are those
+of the values too, from the first on.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,8 @@ class ActionNoise(Source):
 
     With `saturate` the disturbed action is clipped to the action space before it is applied, as an
     actuator would; the density stays that of the noise. `bound` conditions the noise on
-    mean ± bound, `index` picks components.
+    mean ± bound, `index` picks components. `correlation` gives the noise memory, from one value to
+    the next: exp(−Δt/τ) for an Ornstein-Uhlenbeck process with relaxation time τ.
     """
 
     std: Number
@@ -32,6 +38,7 @@ class ActionNoise(Source):
     hold: int = 1
     index: int | Sequence[int] | None = None
     saturate: bool = True
+    correlation: float = 0.0
 
     def part(self, env: Any) -> Part:
         space = env.action_space
@@ -55,7 +62,8 @@ class ActionNoise(Source):
 class ObservationNoise(Source):
     """Gaussian noise on what the policy sees; the environment and the failure event see the truth.
 
-    `std` is one number, or one per component; `index` picks components.
+    `std` is one number, or one per component; `index` picks components; `correlation` gives the
+    noise memory, as in `ActionNoise`.
     """
 
     std: Number
@@ -63,6 +71,7 @@ class ObservationNoise(Source):
     bound: Number | None = None
     hold: int = 1
     index: int | Sequence[int] | None = None
+    correlation: float = 0.0
 
     def part(self, env: Any) -> Part:
         space = env.observation_space
@@ -103,7 +112,8 @@ class ParameterNoise(AtPath):
 
     The noise is added to the value that the attribute has after a reset, or multiplies it as
     1 + noise (`relative`); with `kick` it is added to the current value, as a push on the state is.
-    `once` draws it when an episode starts and keeps it to the end.
+    `once` draws it when an episode starts and keeps it to the end; `correlation` gives the noise
+    memory, as in `ActionNoise`.
     """
 
     path: str
@@ -114,6 +124,7 @@ class ParameterNoise(AtPath):
     relative: bool = False
     kick: bool = False
     once: bool = False
+    correlation: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -172,7 +183,8 @@ class StartNoise(AtPath):
 @dataclass(frozen=True)
 class CustomNoise(Source):
     """Gaussian noise with an effect of your own: ``apply(env, e)`` is called with `dim` numbers
-    before every step, or (`once`) after the reset."""
+    before every step, or (`once`) after the reset. `correlation` gives the noise memory, as in
+    `ActionNoise`."""
 
     apply: Callable[[Any, Array], None]
     std: Number
@@ -182,6 +194,7 @@ class CustomNoise(Source):
     hold: int = 1
     once: bool = False
     observe: Callable[[Any], Any] | None = None
+    correlation: float = 0.0
 
     @property
     def at_start(self) -> bool:  # type: ignore[override]

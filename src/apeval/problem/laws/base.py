@@ -223,9 +223,9 @@ class Disturbance(ABC):
     """
 
     dim: int  #: columns of a disturbance (d_E)
-    discrete: ClassVar[bool] = False
+    discrete: bool = False
     """Whether its laws have outcomes."""
-    learnable: ClassVar[bool] = False
+    learnable: bool = False
     """Whether a method can learn another distribution in its place: its laws have `to_z` and
     `to_action`, or, where discrete, `outcome_probabilities`. Else only `mc` applies."""
     outcomes: int | None = None
