@@ -13,7 +13,7 @@ from apeval.environments import entries
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
-from apeval.estimate.sample import Sample
+from apeval.estimate.sample import AUTO, Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
@@ -68,6 +68,7 @@ def evaluate(
     time_limit: float | None = None,
     on_interrupt: str = "raise",
     check: bool = True,
+    estimator: str = AUTO,
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
@@ -92,6 +93,9 @@ def evaluate(
     episodes do not repeat themselves is not trusted. Both take at most 2 seconds or 2 % of the run
     together, or what single decisions and episodes take where these are slower.
 
+    `estimator` names how the interval is made: "auto" (what fits how the episodes were drawn),
+    "log-t", "weighted-count", or one of your own. The estimate is the same with all of them.
+
     >>> from apeval.environments import make
     >>> result = evaluate(make("walk", top=5), steps=2_000, seed=0)
     >>> result.interval[0] < 0.0323 < result.interval[1]
@@ -110,6 +114,7 @@ def evaluate(
         block=block,
         faults=Policy(on_fault, retries, time_limit),
         check=check,
+        estimator=estimator,
     )
     hiring = find_backend(backend, workers, address)
     if recorder is not None:
@@ -174,8 +179,9 @@ def _conduct(
     simulation.budget = budget
     proposal = learner.proposal()
     frozen = run_frozen_stage(
-        proposal, simulation, asked.confidence, listener, target, learner.counted(), left
-    )
+        proposal, simulation, asked.confidence, listener, target, learner.counted(), left,
+        asked.estimator,
+    )  # fmt: skip
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
     answer = _answer(learner, simulation, frozen, explored, asked, differs)
