@@ -22,7 +22,7 @@ from apeval.estimate.interval import Estimate, estimate
 from apeval.estimate.pool import pool
 from apeval.estimate.reweigh import reweigh
 from apeval.estimate.sample import Sample, combine
-from apeval.problem.change import beyond, parse_change, widening
+from apeval.problem.change import parse_change
 from apeval.problem.draws import make_key
 from apeval.problem.laws import Categorical, Normal, TruncatedNormal
 from apeval.problem.problem import Problem
@@ -89,10 +89,10 @@ def test_a_change_that_makes_no_sense_is_refused(text: str, said: str) -> None:
 
 def test_what_the_old_law_never_takes_is_noticed() -> None:
     box = TruncatedNormal(0.0, 1.0, -3.0, 3.0).given(None, None)
-    assert beyond(parse_change("high=4")(box), box, 1)
-    assert not beyond(parse_change("high=2")(box), box, 1)
+    assert parse_change("high=4")(box).reaches_beyond(box, 1)
+    assert not parse_change("high=2")(box).reaches_beyond(box, 1)
     never = Categorical([0.0, 1.0]).given(None, None)
-    assert beyond(Categorical([0.1, 0.9]).given(None, None), never, 1)
+    assert Categorical([0.1, 0.9]).given(None, None).reaches_beyond(never, 1)
 
 
 def test_widening_is_the_second_moment_of_the_ratio() -> None:
@@ -101,8 +101,8 @@ def test_widening_is_the_second_moment_of_the_ratio() -> None:
     density = np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
     ratio = np.exp(-0.5 * x**2 * (1 / 1.44 - 1)) / 1.2
     moment = float((density * ratio**2).sum() * (x[1] - x[0]))
-    assert widening(new, old)[0] == pytest.approx(math.log(moment), rel=1e-6)
-    assert widening(Normal(0.0, 1.5).given(None, None), Normal().given(None, None))[0] == np.inf
+    assert new.widening(old)[0] == pytest.approx(math.log(moment), rel=1e-6)
+    assert Normal(0.0, 1.5).given(None, None).widening(Normal().given(None, None))[0] == np.inf
 
 
 # -- reweight ----------------------------------------------------------------------------------

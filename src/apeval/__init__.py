@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from apeval.errors import ApevalError as ApevalError
     from apeval.problem.agent import Deterministic as Deterministic
     from apeval.problem.agent import Stochastic as Stochastic
+    from apeval.problem.correlated import with_correlated_noise as with_correlated_noise
     from apeval.problem.gym import from_gymnasium as from_gymnasium
     from apeval.problem.laws import Categorical as Categorical
     from apeval.problem.laws import Normal as Normal
     from apeval.problem.laws import TruncatedNormal as TruncatedNormal
+    from apeval.problem.laws.scipy_stats import FromScipy as FromScipy
     from apeval.problem.problem import Problem as Problem
     from apeval.problem.table import TabularModel as TabularModel
     from apeval.problem.tabular import tabular_problem as tabular_problem
@@ -67,6 +69,7 @@ _HOME = {
     "DiscretePolicy": "apeval.adapt.policies",
     "DropAction": "apeval.adapt.events",
     "Event": "apeval.adapt.events",
+    "FromScipy": "apeval.problem.laws.scipy_stats",
     "GaussianPolicy": "apeval.adapt.policies",
     "InMemory": "apeval.run.past",
     "Normal": "apeval.problem.laws",
@@ -96,6 +99,7 @@ _HOME = {
     "reweight": "apeval.run.whatif",
     "sb3_stochastic": "apeval.adapt.sb3",
     "tabular_problem": "apeval.problem.tabular",
+    "with_correlated_noise": "apeval.problem.correlated",
 }
 
 __all__ = ["__version__", *_HOME]

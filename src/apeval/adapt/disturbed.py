@@ -15,6 +15,7 @@ from apeval.adapt.sources import Moment, Source
 from apeval.adapt.spaces import fit_action
 from apeval.adapt.verdicts import as_distance, as_kind
 from apeval.errors import ApevalError, SimulationError, blame
+from apeval.problem.correlated import Ar1
 from apeval.problem.draws import AGENT, Draws
 from apeval.problem.gym import Judge, Running
 from apeval.problem.own import own
@@ -34,6 +35,8 @@ class Verdict:
     kind: int
     margin: float
     a_0: Array | None
+    noise: FloatArray
+    """The last values of noise with memory, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Disturbed:
         self.rng = np.random.default_rng()
         self.taken = 0
         self.a_0: Array | None = None
+        self.noise: dict[int, FloatArray] = {}
         numbered = list(enumerate(plan.sources))
         self.starters = [(k, source) for k, source in numbered if source.at_start]
         self.steppers = [(k, source) for k, source in numbered if not source.at_start]
@@ -84,13 +88,14 @@ class Disturbed:
             source.before_reset(number, on)
         on.observation, info = asked("reset", partial(on.env.reset, seed=seed))
         on.seen, on.action, self.taken = None, None, 0
+        self.noise = {}
         self.rng = np.random.default_rng([seed, AGENT])
         for number, source in enumerate(self.plan.sources):
             source.after_reset(number, on)
         if code is not None:
             self._place(code, a_0)
             self.a_0 = np.atleast_1d(np.asarray(a_0, np.float64))
-        return on.observation, {**info, VERDICT: Verdict(0, np.inf, self.a_0)}
+        return on.observation, {**info, VERDICT: Verdict(0, np.inf, self.a_0, self._memory())}
 
     def _place(self, code: Code, a: Any) -> None:
         """Disturb the start."""
@@ -102,7 +107,7 @@ class Disturbed:
         plan, closest = self.plan, np.inf
         if plan.whole:
             self._place(plan.step_code, a_E)
-        said = [] if plan.whole else plan.step_code.decode(a_E)
+        said = [] if plan.whole else self._with_memory(plan.step_code.decode(a_E))
         for frame in range(plan.frames):
             now = [
                 (k, s, v[frame // s.hold]) for (k, s), v in zip(self.steppers, said, strict=True)
@@ -123,8 +128,34 @@ class Disturbed:
                 f"an episode did not end within {plan.frames:,} steps: give horizon=, or let the "
                 "environment terminate"
             )
-        verdict = Verdict(kind, closest, self.a_0)
+        verdict = Verdict(kind, closest, self.a_0, self._memory())
         return obs, reward, terminated, truncated, {**info, VERDICT: verdict}
+
+    def _with_memory(self, said: list[list[Any]]) -> list[list[Any]]:
+        """Innovations turned into noise, for the disturbances that have memory."""
+        values = []
+        for (number, source), mean, each in zip(self.steppers, self._means, said, strict=True):
+            if source.correlation:
+                recursion = Ar1(source.correlation)
+                for k, e in enumerate(each):
+                    each[k] = recursion.next(e, self.noise.get(number), mean)
+                    self.noise[number] = each[k]
+            values.append(each)
+        return values
+
+    @property
+    def _means(self) -> list[FloatArray]:
+        """Means of the disturbances that act at every step; those of outcomes are not looked at."""
+        return [getattr(part, "mean", _NONE) for part in self.plan.step_code.parts]
+
+    def _memory(self) -> FloatArray:
+        """The noise that acted last; its mean before the first decision."""
+        last = [
+            self.noise.get(number, mean)
+            for (number, source), mean in zip(self.steppers, self._means, strict=False)
+            if source.correlation
+        ]
+        return np.concatenate(last) if last else _NONE
 
     def _act(self, now: list[tuple[int, Source, Any]]) -> Any:
         on, policy = self.moment, self.plan.policy

@@ -25,6 +25,7 @@ from apeval.adapt.sources import Source
 from apeval.adapt.spaces import check_space
 from apeval.adapt.verdicts import as_judge
 from apeval.errors import ApevalError, ProblemError, blame
+from apeval.problem.correlated import check_correlation
 from apeval.problem.gym import View, flat_observation, from_gymnasium
 from apeval.problem.problem import SAFETY_CAP, Problem
 from apeval.problem.types import Array
@@ -115,6 +116,7 @@ def from_env(
         step_code = Code([parts[k] for k in steppers], times, latent=bool(starters))
         if starters:
             start_code = Code([parts[k] for k in starters], [1] * len(starters), latent=True)
+    remembers = any(source.correlation for source in sources)
     fitted = as_policy(policy, space, seen)
     compare_with_training(fitted, _Maker(env, make.options))
     acts_first = frames == 1 and not whole and not any(_senses(source) for source in sources)
@@ -146,7 +148,7 @@ def from_env(
         agent=ActsFirst(fitted, space) if acts_first else None,
         apply=_decide,
         reset=_begin,
-        views=views or {"observation": _with_start if start_code else _flat},
+        views=views or {"observation": _with_nature if start_code or remembers else _flat},
         kinds=kinds,
         chunk=chunk,
         name=name,
@@ -219,8 +221,21 @@ def _sources(disturb: Any) -> list[Source]:
             )
         if not isinstance(source.hold, int) or source.hold < 1:
             raise ProblemError(f"hold must be a whole number ≥ 1; got {source.hold!r}")
+        _check_memory(source)
     _check_paths([source for source in given if isinstance(source, AtPath)])
     return list(given)
+
+
+def _check_memory(source: Source) -> None:
+    """Noise with memory is Gaussian, and comes again and again."""
+    what = type(source).__name__
+    if check_correlation(source.correlation) and source.at_start:
+        raise ProblemError(f"{what}: what is drawn once has no correlation from value to value")
+    if source.correlation and getattr(source, "bound", None) is not None:
+        raise ProblemError(
+            f"{what}: bound and correlation exclude each other, because a bound on innovations is "
+            "none on the noise that they add up to"
+        )
 
 
 def _check_paths(sources: list[AtPath]) -> None:
@@ -307,7 +322,9 @@ def _flat(obs: Any, info: dict[str, Any]) -> Array:
     return flat_observation(obs, info).astype(np.float64)
 
 
-def _with_start(obs: Any, info: dict[str, Any]) -> Array:
-    """The observation and what was drawn at the start, which it may not show."""
-    start = _verdict(info).a_0
-    return np.concatenate([_flat(obs, info), np.zeros(0) if start is None else start])
+def _with_nature(obs: Any, info: dict[str, Any]) -> Array:
+    """The observation, what was drawn at the start and the last values of noise with memory, which
+    it may not show."""
+    verdict = _verdict(info)
+    start = np.zeros(0) if verdict.a_0 is None else verdict.a_0
+    return np.concatenate([_flat(obs, info), start, verdict.noise])

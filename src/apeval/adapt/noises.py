@@ -1,4 +1,9 @@
-"""Gaussian disturbances: of actions, observations, parameters, starts, and of anything else."""
+"""Gaussian disturbances: of actions, observations, parameters, starts, and of anything else.
+
+With `correlation` ρ a noise has memory: nature decides Gaussian innovations, and each value is ρ
+times the last plus √(1 − ρ²) times the innovation (about the mean), so that mean and std are those
+of the values too, from the first on.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +34,8 @@ class ActionNoise(Source):
         index: The component, or components, that are disturbed; None: all.
         saturate: Whether the disturbed action is clipped to the action space before it is applied,
             as an actuator would; the density stays that of the noise.
+        correlation: Of each value with the one before: exp(−Δt/τ) for an Ornstein-Uhlenbeck process
+            with relaxation time τ, whose innovations nature decides; 0: fresh noise.
     """
 
     std: Number
@@ -37,6 +44,7 @@ class ActionNoise(Source):
     hold: int = 1
     index: int | Sequence[int] | None = None
     saturate: bool = True
+    correlation: float = 0.0
 
     def part(self, env: Any) -> Part:
         space = env.action_space
@@ -66,6 +74,8 @@ class ObservationNoise(Source):
         bound: Conditions the noise on mean ± bound; None: unbounded.
         hold: Environment steps for which one value stays.
         index: The component, or components, that are disturbed; None: all.
+        correlation: Of each value with the one before: exp(−Δt/τ) for an Ornstein-Uhlenbeck process
+            with relaxation time τ, whose innovations nature decides; 0: fresh noise.
     """
 
     std: Number
@@ -73,6 +83,7 @@ class ObservationNoise(Source):
     bound: Number | None = None
     hold: int = 1
     index: int | Sequence[int] | None = None
+    correlation: float = 0.0
 
     def part(self, env: Any) -> Part:
         space = env.observation_space
@@ -123,6 +134,8 @@ class ParameterNoise(AtPath):
         relative: Whether the noise multiplies the value, as 1 + noise.
         kick: Whether it is added to the current value, as a push on the state is.
         once: Whether it is drawn when an episode starts, and kept to the end.
+        correlation: Of each value with the one before: exp(−Δt/τ) for an Ornstein-Uhlenbeck process
+            with relaxation time τ, whose innovations nature decides; 0: fresh noise.
 
     Raises:
         ProblemError: The path cannot be read, or `kick` and `relative` are both given.
@@ -136,6 +149,7 @@ class ParameterNoise(AtPath):
     relative: bool = False
     kick: bool = False
     once: bool = False
+    correlation: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -210,6 +224,8 @@ class CustomNoise(Source):
         hold: Environment steps for which one value stays.
         once: Whether it is drawn when an episode starts.
         observe: With `once`, ``observe(env)`` gives the first observation anew.
+        correlation: Of each value with the one before: exp(−Δt/τ) for an Ornstein-Uhlenbeck process
+            with relaxation time τ, whose innovations nature decides; 0: fresh noise.
     """
 
     apply: Callable[[Any, Array], None]
@@ -220,6 +236,7 @@ class CustomNoise(Source):
     hold: int = 1
     once: bool = False
     observe: Callable[[Any], Any] | None = None
+    correlation: float = 0.0
 
     @property
     def at_start(self) -> bool:  # type: ignore[override]

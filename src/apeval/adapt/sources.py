@@ -40,6 +40,8 @@ class Source(ABC):
 
     hold: int = 1
     """Environment steps for which one value stays."""
+    correlation: float = 0.0
+    """ρ of noise with memory, from one value to the next; 0: values are independent."""
     at_start: bool = False
     """Whether it is drawn once, when an episode starts."""
 

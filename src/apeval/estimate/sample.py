@@ -11,6 +11,8 @@ from scipy.special import logsumexp
 
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
+AUTO = "auto"
+"""The name of the default estimator."""
 _MOSTLY = 0.9  # of the estimate: the rest may have weights of any size
 
 
@@ -34,6 +36,8 @@ class Sample:
     """The smallest margin of each episode, (n,); NaN where the problem has none."""
     log_share: FloatArray | None = None
     """log λ of each episode's stage, (n,), where several stages count (`combine`)."""
+    estimator: str = AUTO
+    """Which interval construction its estimates have, by name."""
 
     @property
     def n(self) -> int:
@@ -103,15 +107,17 @@ class Sample:
     def first(self, n: int) -> Sample:
         """The first n episodes, as if the stage had ended there."""
         cut = {k: getattr(self, k)[:n] for k in _FIELDS}
-        return Sample(**cut, log_share=None if self.log_share is None else self.log_share[:n])
+        log_share = None if self.log_share is None else self.log_share[:n]
+        return Sample(**cut, log_share=log_share, estimator=self.estimator)
 
 
-_FIELDS = tuple(f.name for f in fields(Sample) if f.name != "log_share")
+_FIELDS = tuple(f.name for f in fields(Sample) if f.name not in ("log_share", "estimator"))
 
 
 def join(samples: Sequence[Sample]) -> Sample:
     """Several samples from the same mixture as one."""
-    return Sample(**{k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS})
+    arrays = {k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS}
+    return Sample(**arrays, estimator=samples[0].estimator)
 
 
 def combine(stages: Sequence[tuple[float, Sample]]) -> Sample:
@@ -138,5 +144,6 @@ def combine(stages: Sequence[tuple[float, Sample]]) -> Sample:
         component=np.concatenate(components),
         log_q=np.concatenate(columns),
         log_share=np.concatenate(shares),
+        estimator=stages[-1][1].estimator,
         **rest,
     )

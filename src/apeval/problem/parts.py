@@ -69,7 +69,7 @@ def _disturbance(part: str, law: Any) -> None:
     if not isinstance(law, Disturbance):
         raise ProblemError(
             f"`{part}` is {_a(law)}, expected a disturbance with samples and density: Normal, "
-            "TruncatedNormal, Categorical, or a subclass of Disturbance"
+            "TruncatedNormal, FromScipy, Categorical, or a subclass of Disturbance"
         )
     _whole(f"{part}.dim", getattr(law, "dim", None), 1)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.estimate.interval import bounds, estimate, probability
-from apeval.estimate.sample import Sample
+from apeval.estimate.sample import AUTO, Sample
 from apeval.problem.types import IntArray
 from apeval.results.files import read_object
 from apeval.results.inputs import INPUTS, check_about
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from apeval.results.folder import Run
 
 _SAME = ("problem", "view", "method", "seed", "settings", "parameters", "budget", "confidence",
-         "block", "on_fault")  # fmt: skip
+         "block", "on_fault", "estimator")  # fmt: skip
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-300  # another machine may round otherwise
 
 
@@ -52,9 +52,10 @@ def check_agreement(run: Run) -> None:
     for name in sorted({*stored, *twice} if isinstance(twice, dict) else stored):
         if not isinstance(twice, dict) or stored.get(name) != twice.get(name):
             raise _damaged(run.path / RESULT, f"{name} is not what {PROVENANCE} says")
+    said = {"estimator": AUTO, **inputs}
     told = plain({name: getattr(run.result, name) for name in _SAME})
     for name in _SAME:
-        if told[name] != inputs.get(name):
+        if told[name] != said.get(name):
             raise _damaged(run.path / RESULT, f"{name} is not what {INPUTS} says")
     asked = run.result.target is not None, run.result.below is not None
     if asked != (inputs.get("target_error") is not None, inputs.get("below") is not None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,7 @@ class Run:
     def _sample(self) -> tuple[Sample, IntArray]:
         check(self.path, SAMPLE, self.manifest)
         sample, ids = read_sample(self.path)
+        sample = replace(sample, estimator=self.result.estimator)
         kinds = len(self.result.kinds)
         if sample.n != self.result.final.episodes or int(sample.kind.max()) > kinds:
             raise ApevalError(f"{self.path / SAMPLE} is damaged: it does not fit the result")

@@ -11,6 +11,7 @@ from typing import Any
 from apeval.adapt.address import is_address
 from apeval.environments import find_entry
 from apeval.errors import ApevalError
+from apeval.estimate.sample import AUTO
 from apeval.problem.problem import Problem
 from apeval.remedies import Call
 from apeval.results.files import read_object
@@ -42,6 +43,7 @@ class Inputs:
     retries: int
     time_limit: float | None
     check: bool = True
+    estimator: str = AUTO
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,7 @@ def resume(
         settings=it.settings,
         block=it.block,
         check=it.check,
+        estimator=it.estimator,
         listener=listener,
         recorder=recorder,
         backend=backend,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,8 @@ def read_sample(folder: Path) -> tuple[Sample, IntArray]:
         if not fits or arrays[name].dtype.kind not in kind:
             raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")
     ids = arrays.pop("id")
-    sample = Sample(**{k: arrays[k] for k in _FIELDS}, log_share=arrays.get("log_share"))
+    known: dict[str, Any] = {k: arrays[k] for k in _FIELDS}
+    sample = Sample(**known, log_share=arrays.get("log_share"))
     densities = [sample.log_p, sample.log_q, arrays.get("log_share", sample.log_p)]
     if any(bool(np.isnan(values).any()) for values in densities):
         raise ApevalError(f"{path} is damaged: a density is not a number")

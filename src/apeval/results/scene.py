@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from apeval.problem.laws import CategoricalLaw
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.results.drawing import Recorded, find_drawing
@@ -90,7 +89,7 @@ def series_scene(problem: Problem | None, episodes: Episodes, i: int) -> Scene:
     end = float(t[-1] + 1.0) if len(t) else 1.0
     ends = np.append(t, end)
     states = np.vstack([episodes.s[rows], episodes.s_end[i : i + 1]]).astype(np.float64)
-    outcome = isinstance(episodes.law, CategoricalLaw)
+    outcome = episodes.law.discrete
     named = "outcome" if outcome else "disturbance"
     series = [
         *_columns(states, "state", STATE, ends, held=False),

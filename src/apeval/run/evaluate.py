@@ -13,7 +13,7 @@ from apeval.environments import find_entry
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
-from apeval.estimate.sample import Sample
+from apeval.estimate.sample import AUTO, Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
@@ -69,6 +69,7 @@ def evaluate(
     time_limit: float | None = None,
     on_interrupt: str = "raise",
     check: bool = True,
+    estimator: str = AUTO,
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
 
@@ -99,6 +100,8 @@ def evaluate(
         time_limit: Seconds that an episode may take; needs workers.
         on_interrupt: What a first Ctrl-C does: "raise", or "finish", which ends the run early with
             a valid smaller result.
+        estimator: How the interval is made: "auto" (what fits how the episodes were drawn),
+            "log-t", "weighted-count", or one of your own. The estimate is the same with all.
         check: Whether a problem that is not apeval's own is looked over before the run (refused
             with a remedy where it would give a wrong number; not where `on_fault` or `time_limit`
             expect it to raise or hang), and episodes of the run are simulated once more after it: a
@@ -133,6 +136,7 @@ def evaluate(
         block=block,
         faults=Policy(on_fault, retries, time_limit),
         check=check,
+        estimator=estimator,
     )
     hiring = find_backend(backend, workers, address)
     if recorder is not None:
@@ -204,8 +208,9 @@ def _conduct(
     simulation.budget = budget
     proposal = learner.proposal()
     frozen = run_frozen_stage(
-        proposal, simulation, asked.confidence, listener, target, learner.counted(), left
-    )
+        proposal, simulation, asked.confidence, listener, target, learner.counted(), left,
+        asked.estimator,
+    )  # fmt: skip
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
     answer = _answer(learner, simulation, frozen, explored, asked, differs)

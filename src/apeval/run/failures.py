@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.whitened import can_whiten, to_z
-from apeval.problem.laws import CategoricalLaw, Law
+from apeval.learn.whitened import can_whiten
+from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.episodes import Episodes
@@ -89,13 +89,13 @@ class FailureLog:
 
     def _whitened(self, law: Law, a_E: Array) -> tuple[FloatArray, FloatArray]:
         nothing = np.zeros((len(a_E), 0))
-        if isinstance(law, CategoricalLaw):
-            k = a_E.reshape(-1).astype(np.int64)
-            p = np.broadcast_to(law.probabilities, (len(k), law.probabilities.shape[1]))
+        if law.discrete:
+            k, p = a_E.reshape(-1).astype(np.int64), law.outcome_probabilities()
+            p = np.broadcast_to(p, (len(k), p.shape[1]))
             happened = np.eye(p.shape[1])[k]
             return (happened - p) / np.sqrt(np.maximum(p * (1.0 - p), 1e-6)), p
         if can_whiten(self.problem.nominal):
-            return to_z(law, a_E), nothing
+            return law.to_z(a_E), nothing
         return nothing, nothing
 
     def record(self, it: Failure) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from apeval.errors import ApevalError, ProblemError
 from apeval.estimate.interval import Estimate, estimate
-from apeval.estimate.sample import Sample, combine, join
+from apeval.estimate.sample import AUTO, Sample, combine, join
 from apeval.estimate.target import Target
 from apeval.learn.method import Counted
 from apeval.problem.types import IntArray
@@ -56,10 +56,13 @@ class _Earlier:
     stages: tuple[tuple[float, Sample], ...]
     planned: int
     """Frozen episodes beside which these shares were set."""
+    estimator: str
+    """Of the combined sample."""
 
     @staticmethod
-    def of(counted: Sequence[Counted], planned: int) -> _Earlier:
-        return _Earlier(tuple((c.share, _as_one(c)) for c in counted), planned)
+    def of(counted: Sequence[Counted], planned: int, estimator: str) -> _Earlier:
+        stages = tuple((c.share, _as_one(c)) for c in counted)
+        return _Earlier(stages, planned, estimator)
 
     @property
     def n(self) -> int:
@@ -75,7 +78,7 @@ class _Earlier:
         """The combined sample; the frozen stage has what is left of 1. Where a target makes it
         longer than planned, the shares of the early batches shrink in proportion: they would
         else keep their part of the error, and no number of episodes could reach the target."""
-        final = join(samples)
+        final = replace(join(samples), estimator=self.estimator)
         if not self.stages:
             return final
         shrunk = self.planned / final.n if final.n > self.planned else 1.0
@@ -122,18 +125,21 @@ def run_frozen_stage(
     target: Target | None = None,
     counted: Sequence[Counted] = (),
     planned: int | None = None,
+    estimator: str = AUTO,
 ) -> Frozen:
     """Draw episodes from the frozen proposal until the budget is spent or the target reached.
 
     Looks stand at numbers of episodes that follow from the episodes themselves, and blocks end
     there: neither who simulates them nor how many do changes when the stage ends. `planned` is the
     number of episodes that the shares of `counted` were set for, where a target may ask for more.
+    `estimator` names the interval construction.
     """
     samples: list[Sample] = []
     ids = [c.episodes.ids for c in counted]
     given_up = sum(int(c.episodes.given_up.sum()) for c in counted)
     log = FailureLog(simulation.problem, simulation.key)
-    earlier = _Earlier.of(counted, _NO_LIMIT if planned is None else max(planned, 1))
+    most = _NO_LIMIT if planned is None else max(planned, 1)
+    earlier = _Earlier.of(counted, most, estimator)
     for c, start in zip(counted, earlier.starts, strict=True):
         log.add(c.episodes, start)
     level = confidence if target is None else target.confidence(confidence)

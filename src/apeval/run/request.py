@@ -9,6 +9,7 @@ from typing import Any
 
 from apeval import validate
 from apeval.errors import ApevalError
+from apeval.estimate.estimator import AUTO, find_estimator
 from apeval.estimate.target import Target
 from apeval.estimate.verdict import check_bound
 from apeval.learn.method import Method, find_method
@@ -42,6 +43,8 @@ class Request:
     faults: Policy
     check: bool = True
     """Whether the problem is looked over before the run, and episodes are repeated after it."""
+    estimator: str = AUTO
+    """The interval construction, by name."""
 
     @property
     def level(self) -> float:
@@ -63,10 +66,12 @@ class Request:
             else {"steps": budget.steps},
             "block": problem.chunk,
             "on_fault": self.faults.on_fault,
+            "estimator": self.estimator,
         }
 
     def as_json(self) -> dict[str, Any]:
-        """All inputs as plain data: what `resume` starts from."""
+        """All inputs as plain data: what `resume` starts from. An estimator that is not named is
+        the default one."""
         data: dict[str, Any] = plain(
             {
                 **self.identity(),
@@ -78,6 +83,8 @@ class Request:
                 "check": self.check,
             }
         )
+        if self.estimator == AUTO:
+            del data["estimator"]
         return data
 
 
@@ -95,6 +102,7 @@ def request(
     block: int | None,
     faults: Policy,
     check: bool = True,
+    estimator: str = AUTO,
 ) -> Request:
     """Check what the user asks for."""
     if not isinstance(problem, Problem):
@@ -124,4 +132,5 @@ def request(
         confidence,
         faults,
         bool(check),
+        find_estimator(estimator).name,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apeval.estimate.diagnostics import Diagnostics
+from apeval.estimate.sample import AUTO
 from apeval.estimate.tail import TailPoint
 from apeval.run.answers import BelowAnswer, TargetAnswer
 from apeval.run.modes import Mode
@@ -121,6 +122,8 @@ class Result:
     """What was to happen to episodes that do not come back."""
     checked: bool = True
     """Whether the problem was looked over before the run, and episodes repeated after it."""
+    estimator: str = AUTO
+    """How the interval was made, by name."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)
     """(steps, learned v(s0)) along the way."""
     records: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)

@@ -11,7 +11,7 @@ import numpy as np
 from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.reweigh import Reweighted, reweigh
-from apeval.problem.change import Change, beyond, changed, parse_change, widening
+from apeval.problem.change import Change, changed, parse_change
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
@@ -188,12 +188,13 @@ def _answer(
     result, sample = run.result, run.sample
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below
         log_p = episodes.sum_rows(law.log_prob(episodes.a_E))
-        wider = _per_episode(episodes, widening(law, episodes.law))
-        outside = beyond(law, episodes.law, episodes.a_E.shape[1])
+        wider = _per_episode(episodes, law.widening(episodes.law))
+        outside = law.reaches_beyond(episodes.law, episodes.a_E.shape[1])
         if law_0 is not None and episodes.law_0 is not None:
             log_p = log_p + law_0.log_prob(episodes.a_0)
-            wider = wider + widening(law_0, episodes.law_0)
-            outside = outside or beyond(law_0, episodes.law_0, episodes.a_0.shape[1])
+            wider = wider + law_0.widening(episodes.law_0)
+            dim = episodes.a_0.shape[1]
+            outside = outside or law_0.reaches_beyond(episodes.law_0, dim)
     heaviest = float(np.max(replace(sample, log_p=log_p).log_weights, initial=-np.inf))
     if not heaviest < _HEAVIEST:
         raise ApevalError(

@@ -117,7 +117,7 @@ def _actions(nominal: Disturbance | None, values: Any, ndim: int, what: str) -> 
     width = 0 if nominal is None else nominal.dim
     if given.size and (given.ndim != ndim or given.shape[-1] != width):
         raise ApevalError(f"the record of {what} is damaged: {width} components are wanted")
-    outcomes = getattr(nominal, "outcomes", None)
+    outcomes = None if nominal is None else nominal.outcomes
     if discrete and not np.array_equal(actions, given):
         raise ApevalError(f"the record of {what} is damaged: its outcomes are not whole numbers")
     if discrete and outcomes and not np.all((actions >= 0) & (actions < outcomes)):

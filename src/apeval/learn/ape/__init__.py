@@ -15,7 +15,7 @@ def suits(problem: Problem) -> str | None:
         return None
     return (
         f"ape cannot push a {type(problem.nominal).__name__} disturbance: use Normal, "
-        "TruncatedNormal or Categorical, or the method mc"
+        "TruncatedNormal, FromScipy or Categorical, or the method mc"
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from apeval.learn.ape.memory import Memory
 from apeval.learn.ape.rows import Rows
 from apeval.learn.whitened import to_action
-from apeval.problem.laws import CategoricalLaw, Law
+from apeval.problem.laws import Law
 from apeval.problem.types import Array, BoolArray, FloatArray
 from apeval.simulate.adversary import Adversary, Mixture, Situation, mixture
 from apeval.simulate.simulation import Simulation
@@ -64,7 +64,7 @@ class Again(Adversary):
 
     def sample(self, now: Situation, u: FloatArray) -> Array:
         a_E, known = now.law.sample(u), now.t < len(self.e)
-        if isinstance(now.law, CategoricalLaw):
+        if now.law.discrete:
             a_E[known] = self.e[now.t[known]]
         elif known.any():
             a_E[known] = to_action(now.law.take(np.flatnonzero(known)), self.e[now.t[known]])

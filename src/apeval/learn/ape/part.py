@@ -12,7 +12,7 @@ from apeval.learn.ape.patience import Patience
 from apeval.learn.ape.rows import Rows
 from apeval.learn.ape.scene import Scene, decisions
 from apeval.learn.whitened import to_action, to_z
-from apeval.problem.laws import CategoricalLaw, Law, pick
+from apeval.problem.laws import Law, pick
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Nominal, Situation
 from apeval.simulate.episodes import Episodes
@@ -106,11 +106,11 @@ class Player(Adversary):
         return total if self.patient is None else total + self.patient.log_survival(rows)
 
     def sample_initial(self, law: Law, u: FloatArray) -> Array:
-        if not self.scene.learns_start or isinstance(law, CategoricalLaw):
+        if not self.scene.learns_start or law.discrete:
             return law.sample(u)
         return to_action(law, self.part.start(u))
 
     def log_prob_initial(self, law: Law, a_0: Array) -> FloatArray:
-        if not self.scene.learns_start or isinstance(law, CategoricalLaw):
+        if not self.scene.learns_start or law.discrete:
             return law.log_prob(a_0)
         return law.log_prob(a_0) + self.part.start_ratio(to_z(law, a_0))

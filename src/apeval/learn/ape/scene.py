@@ -9,7 +9,6 @@ import numpy as np
 
 from apeval.learn.ape.rows import Rows
 from apeval.learn.whitened import can_whiten, to_z
-from apeval.problem.laws import CategoricalLaw
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Situation
@@ -68,8 +67,9 @@ class Scene:
 
 def decisions(now: Situation, a_E: Array) -> tuple[FloatArray, FloatArray]:
     """(e, p) of `Rows`."""
-    if isinstance(now.law, CategoricalLaw):
-        p = np.broadcast_to(now.law.probabilities, (len(a_E), now.law.probabilities.shape[1]))
+    if now.law.discrete:
+        p = now.law.outcome_probabilities()
+        p = np.broadcast_to(p, (len(a_E), p.shape[1]))
         return a_E.astype(np.float64), np.ascontiguousarray(p)
     return to_z(now.law, a_E), np.zeros((len(a_E), 0))
 

@@ -7,13 +7,16 @@ from importlib.util import find_spec
 from apeval.errors import ApevalError
 from apeval.learn.ape_scalable.config import ApeScalableConfig
 from apeval.learn.method import Learner, method
-from apeval.problem.laws import Normal, TruncatedNormal
+from apeval.learn.whitened import can_whiten
 from apeval.problem.problem import Problem
 
 
 def _suits(problem: Problem) -> str | None:
-    if not isinstance(problem.nominal, Normal | TruncatedNormal):
-        return "ape-scalable needs a Normal or TruncatedNormal disturbance: use ape-tabular or mc"
+    if not can_whiten(problem.nominal):
+        return (
+            f"ape-scalable cannot learn a {type(problem.nominal).__name__} disturbance, it needs a "
+            "continuous one such as Normal: use ape-tabular or mc"
+        )
     return _missing()
 
 

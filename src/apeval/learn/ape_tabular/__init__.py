@@ -23,7 +23,7 @@ def _require_sense(problem: Problem, config: ApeTabularConfig) -> None:
     """Refuse settings that contradict the problem or each other."""
     if config.time_in_state and problem.horizon is None:
         raise ApevalError("time_in_state needs a problem with a horizon: this one has none")
-    outcomes = getattr(problem.nominal, "outcomes", 1)
+    outcomes = problem.nominal.outcomes or 1
     if config.true_floor and outcomes * config.delta >= 1.0:
         raise ApevalError(
             f"true_floor with delta={config.delta} leaves nothing to learn for {outcomes} "

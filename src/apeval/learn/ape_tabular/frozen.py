@@ -56,10 +56,8 @@ class KeyedAdversary(_Tabular):
         self.pi, self.states, self.actions, self.key = pi, states, actions, key
 
     def probabilities(self, now: Situation) -> FloatArray:
-        law = now.law
-        if not isinstance(law, CategoricalLaw):
-            raise TypeError("a tabular adversary needs a categorical nominal")
-        p = np.broadcast_to(law.probabilities, (len(now.t), law.probabilities.shape[1])).copy()
+        nominal = now.law.outcome_probabilities()
+        p = np.broadcast_to(nominal, (len(now.t), nominal.shape[1])).copy()
         for i, t in enumerate(now.t):
             s = self.states.get(self.key(now.s[i], int(t)))
             a_A = self.actions.get(tuple(now.a_A[i].tolist()))

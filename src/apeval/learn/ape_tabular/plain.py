@@ -124,7 +124,7 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
     def _row(self, s: State, a_A: Action, x: Any, law: Any) -> Row:
         rows = self.tables.rows.setdefault(s, {})
         if a_A not in rows:
-            gt = [float(p) for p in law.probabilities[0]]
+            gt = [float(p) for p in law.outcome_probabilities()[0]]
             agent = self.problem.agent
             pi_A = (
                 float(agent.probabilities(x)[0][int(a_A[0])])

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from apeval.learn.cem.config import CemConfig
 from apeval.learn.method import Learner, method
-from apeval.problem.laws import Categorical
 from apeval.problem.problem import Problem
 
 _LONGEST = 1_000_000
 
 
 def _suits(problem: Problem) -> str | None:
-    from apeval.learn.whitened import can_whiten
-
     if problem.longest > _LONGEST:
         return (
             f"cem keeps a density for every decision, of {_LONGEST:,} at the most, and an episode "
             f"may have {problem.longest:,}: give the problem a smaller horizon, or use mc here"
         )
-    if isinstance(problem.nominal, Categorical) or can_whiten(problem.nominal):
+    if problem.nominal.learnable:
         return None
-    return "cem needs a Normal, TruncatedNormal or Categorical disturbance: use mc here"
+    return f"cem cannot learn a {type(problem.nominal).__name__} disturbance: use mc here"
 
 
 @method(

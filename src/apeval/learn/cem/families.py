@@ -97,9 +97,7 @@ class CategoricalSteps(Family):
 
     def probabilities(self, now: Situation) -> FloatArray:
         """π_E(· | t), (n, K)."""
-        if not isinstance(now.law, CategoricalLaw):
-            raise TypeError("CategoricalSteps needs a categorical nominal")
-        p = now.law.probabilities
+        p = now.law.outcome_probabilities()
         tilted = p * self.factor[_row(now.t, self.factor)]
         total = tilted.sum(axis=1, keepdims=True)
         tilted = np.where(total > 0.0, tilted / np.where(total > 0.0, total, 1.0), p)
@@ -113,15 +111,13 @@ class CategoricalSteps(Family):
         return CategoricalLaw(self.probabilities(now)).log_prob(a_E)
 
     def fitted(self, episodes: Episodes, weights: FloatArray, smoothing: float) -> CategoricalSteps:
-        law = episodes.law
-        if not isinstance(law, CategoricalLaw):
-            raise TypeError("CategoricalSteps needs a categorical nominal")
+        p = episodes.law.outcome_probabilities()
         steps, K = self.factor.shape
         w, row = weights[episodes.episode], _row(episodes.t, self.factor)
         taken = np.zeros((steps, K))
         np.add.at(taken, (row, episodes.a_E[:, 0]), w)
         expected = np.zeros((steps, K))
-        np.add.at(expected, row, w[:, None] * np.broadcast_to(law.probabilities, (len(w), K)))
+        np.add.at(expected, row, w[:, None] * np.broadcast_to(p, (len(w), K)))
         seen = (expected > 0.0) & (taken.sum(axis=1, keepdims=True) > 0.0)
         new = np.where(seen, taken / np.where(seen, expected, 1.0), self.factor)
         factor = self.factor + smoothing * (new - self.factor)

@@ -11,7 +11,6 @@ from apeval.learn.cem.config import CemConfig
 from apeval.learn.cem.families import CategoricalSteps, Family, GaussianSteps
 from apeval.learn.method import Learner
 from apeval.learn.whitened import can_whiten
-from apeval.problem.laws import Categorical
 from apeval.problem.problem import Problem
 from apeval.problem.types import BoolArray
 from apeval.remedies import Note
@@ -113,7 +112,7 @@ class CrossEntropy(Learner):
 
 def _nominal(problem: Problem, config: CemConfig) -> Family:
     steps = problem.horizon or 1  # without a horizon all decisions share one density
-    if isinstance(problem.nominal, Categorical):
+    if problem.nominal.outcomes is not None:
         return CategoricalSteps.nominal(steps, problem.nominal.outcomes, config.floor)
     start = problem.initial
     dim_0 = 0 if start is None or not can_whiten(start) else start.dim

@@ -16,8 +16,11 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from apeval.learn.slots.config import SlotConfig
-from apeval.problem.laws import CategoricalLaw, Law, NormalLaw, TruncatedNormalLaw
+from apeval.learn.whitened import log_density
+from apeval.problem.laws import Law, TruncatedNormalLaw
 from apeval.problem.types import Array, FloatArray, IntArray
+
+_STANDARD = (0.0, 1.0, -np.inf, np.inf)  # mean, std and ends of a whitened component
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,24 @@ class GaussianCut(Cut):
         return TruncatedNormalLaw(self.mean, self.std, low, high)
 
 
+@dataclass(frozen=True)
+class WhitenedCut(Cut):
+    """Slots of a law that is no Gaussian: those of its whitened coordinates."""
+
+    law: Law
+    in_z: GaussianCut
+
+    def locate(self, a_E: Array) -> IntArray:
+        return self.in_z.locate(self.law.to_z(a_E))
+
+    def place(self, slot: IntArray, u: FloatArray) -> Array:
+        return self.law.to_action(np.asarray(self.in_z.place(slot, u)))
+
+    def log_prob_within(self, slot: IntArray, a_E: Array) -> FloatArray:
+        z = self.law.to_z(a_E)
+        return log_density(self.law, a_E, z, self.in_z.log_prob_within(slot, z))
+
+
 class Cutter:
     """Cuts laws, and keeps the last one: most nominals do not depend on the situation."""
 
@@ -120,17 +141,21 @@ class Cutter:
 
     def _cut(self, law: Law) -> Cut:
         c = self.config
-        if isinstance(law, CategoricalLaw):
-            p = law.probabilities[:, None, :]
+        if law.discrete:
+            p = law.outcome_probabilities()[:, None, :]
             widened = p ** (1.0 / c.warm_scale**2)
             return CategoricalCut(p, widened / widened.sum(axis=2, keepdims=True))
-        if isinstance(law, NormalLaw):
-            low, high = np.full_like(law.mean, -np.inf), np.full_like(law.mean, np.inf)
-        elif isinstance(law, TruncatedNormalLaw):
-            low, high = law.low, law.high
-        else:
-            raise TypeError(f"no slots for a {type(law).__name__}")
-        mean, std, low, high = np.broadcast_arrays(law.mean, law.std, low, high)
+        gaussian = law.gaussian()
+        if gaussian is not None:
+            return self._gaussian_cut(*gaussian)
+        in_z = self._gaussian_cut(*(np.array([[v] * law.components()]) for v in _STANDARD))
+        return WhitenedCut(in_z.mass, in_z.start, law, in_z)
+
+    def _gaussian_cut(
+        self, mean: FloatArray, std: FloatArray, low: FloatArray, high: FloatArray
+    ) -> GaussianCut:
+        c = self.config
+        mean, std, low, high = np.broadcast_arrays(mean, std, low, high)
         edges = self._edges(mean, std, low, high)
         mass = _masses(edges, mean, std)
         start = _masses(edges, mean + c.warm_shift * std, c.warm_scale * std)

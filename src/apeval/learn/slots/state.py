@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from apeval.problem.laws import Categorical, Normal, TruncatedNormal
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
 
@@ -38,6 +37,6 @@ def agent_keys(a_A: Array) -> list[Action]:
 
 def no_slots(method: str, problem: Problem) -> str | None:
     """Why a problem's disturbance cannot be cut, or None where it can."""
-    if isinstance(problem.nominal, Normal | TruncatedNormal | Categorical):
+    if problem.nominal.learnable:
         return None
-    return f"{method} cuts Normal, TruncatedNormal and Categorical disturbances only: use mc here"
+    return f"{method} cannot cut a {type(problem.nominal).__name__} disturbance: use mc here"

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ApevalError
-from apeval.learn.whitened import can_whiten, to_z
-from apeval.problem.laws import CategoricalLaw
+from apeval.learn.whitened import can_whiten
 from apeval.results.report.charts import short
 from apeval.results.report.material import Material
 from apeval.results.scene import Scene, scene_of_record, series_scene
@@ -91,7 +90,8 @@ def failure_rows(it: Material) -> tuple[list[str], list[list[Any]], int]:
             row.append(float(sample.margin[i]) if np.isfinite(sample.margin[i]) else None)
         if _whitens(it):
             rows_i = episodes.rows_of(i)
-            z = to_z(episodes.law.take(np.arange(rows_i.start, rows_i.stop)), episodes.a_E[rows_i])
+            law = episodes.law.take(np.arange(rows_i.start, rows_i.stop))
+            z = law.to_z(episodes.a_E[rows_i])
             t, j = np.unravel_index(int(np.argmax(np.abs(z))), z.shape)
             row += [float(z[t, j]), int(episodes.t[rows_i][t]) + 1]
         rows.append(row)
@@ -102,7 +102,7 @@ def _whitens(it: Material) -> bool:
     return (
         it.problem is not None
         and it.episodes is not None
-        and not isinstance(it.episodes.law, CategoricalLaw)
+        and not it.episodes.law.discrete
         and can_whiten(it.problem.nominal)
         and it.episodes.a_E.shape[1] > 0
     )

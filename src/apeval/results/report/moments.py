@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apeval.problem.laws import Law, NormalLaw
+from apeval.problem.laws import Law
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 _MOST = 60  # points along an episode; decisions are taken together beyond
 FEWEST = 5.0
 """Episodes, in effect: a mean of fewer says little."""
-_SITUATIONS, _DRAWS = 32, 128
+_SITUATIONS = 32  # of each group, in which the nominal is looked at
 
 
 @dataclass(frozen=True)
@@ -65,25 +65,7 @@ class Decisions:
         for g in range(len(self.x)):
             rows = np.flatnonzero(self.label == g)
             rows = rows[:: max(1, len(rows) // _SITUATIONS)][:_SITUATIONS]
-            mean, sd = moments(law.take(rows), len(rows), d, g)
+            mean, sd = law.take(rows).moments(len(rows), d, g)
             means.append(mean.mean(axis=0))
             spreads.append(np.sqrt((sd**2).mean(axis=0) + mean.var(axis=0)))
         return np.array(means), np.array(spreads)
-
-
-def moments(law: Law, n: int, d: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of n rows of a law, (n, d) each: exact for a Gaussian, else
-    from draws that are spread evenly.
-
-    >>> from apeval.problem.laws import Normal
-    >>> [m.tolist() for m in moments(Normal(0.5, 2.0).given(np.zeros((1, 1)), None), 1, 1)]
-    [[[0.5]], [[2.0]]]
-    """
-    if isinstance(law, NormalLaw):
-        return np.broadcast_to(law.mean, (n, d)), np.broadcast_to(law.std, (n, d))
-    rng = np.random.default_rng(seed)
-    strata = rng.permuted(np.tile(np.arange(_DRAWS), (n, d, 1)), axis=2)
-    u = ((strata + 0.5) / _DRAWS).transpose(0, 2, 1).reshape(n * _DRAWS, d)
-    often = law.take(np.repeat(np.arange(n), _DRAWS))
-    a = np.asarray(often.sample(u), np.float64).reshape(n, _DRAWS, -1)
-    return a.mean(axis=1), a.std(axis=1)

@@ -10,10 +10,9 @@ import numpy as np
 
 from apeval.estimate.interval import effective_size
 from apeval.estimate.sample import Sample
-from apeval.problem.laws import CategoricalLaw
 from apeval.problem.types import BoolArray, FloatArray
 from apeval.results.report.charts import Chart, axis, series, xy
-from apeval.results.report.moments import FEWEST, Decisions, moments
+from apeval.results.report.moments import FEWEST, Decisions
 from apeval.simulate.episodes import Episodes
 
 _PANELS = 4
@@ -66,8 +65,9 @@ def pushes(episodes: Episodes, sample: Sample, kinds: Sequence[str]) -> Push:
     """Nominal, adversary and failures at every decision."""
     groups, law = Decisions.of(episodes.t), episodes.law
     drawn = [d for d in _drawn(sample, kinds) if d.w.any()]
-    if isinstance(law, CategoricalLaw):
-        p = np.broadcast_to(law.probabilities, (len(episodes.t), law.probabilities.shape[1]))
+    if law.discrete:
+        p = law.outcome_probabilities()
+        p = np.broadcast_to(p, (len(episodes.t), p.shape[1]))
         values = np.eye(p.shape[1])[episodes.a_E.reshape(-1).astype(np.int64)]
         usual, _ = groups.mean(p, np.ones(len(p)))
         sigma = np.sqrt(np.maximum(usual * (1.0 - usual), 1e-9))
@@ -78,8 +78,7 @@ def pushes(episodes: Episodes, sample: Sample, kinds: Sequence[str]) -> Push:
     for it in drawn:
         w = it.w[episodes.episode]
         mean, spread = groups.mean(values, w)
-        discrete = isinstance(law, CategoricalLaw)
-        shown.append(_Shown(it, mean, None if discrete else spread, groups.enough(w)))
+        shown.append(_Shown(it, mean, None if law.discrete else spread, groups.enough(w)))
     return _pictured(groups, usual, sigma, shown, _start(episodes, sample))
 
 
@@ -165,9 +164,9 @@ def _rounded(mean: float, spread: float) -> str:
 
 def _start(episodes: Episodes, sample: Sample) -> tuple[tuple[str, ...], ...]:
     law = episodes.law_0
-    if law is None or isinstance(law, CategoricalLaw) or not episodes.a_0.shape[1]:
+    if law is None or law.discrete or not episodes.a_0.shape[1]:
         return ()
-    mean, sd = moments(law.take(np.zeros(1, np.int64)), 1, episodes.a_0.shape[1])
+    mean, sd = law.take(np.zeros(1, np.int64)).moments(1, episodes.a_0.shape[1])
     parts = [(mean[0], sd[0])]
     learned = ~sample.nominal[sample.component]
     for w in (learned.astype(np.float64), sample.weights * sample.failed):

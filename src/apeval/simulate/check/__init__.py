@@ -100,14 +100,14 @@ def _density(problem: Problem, traces: list[Trace], seed: int) -> Iterator[Findi
     decisions = [d for trace in traces for d in trace.decisions]
     sizes = [len(d.ids) for d in decisions]
     law: Law = ask("nominal law's stack", lambda: Law.stack([d.law for d in decisions], sizes))
-    outcomes = getattr(problem.nominal, "outcomes", None)
+    outcomes = problem.nominal.outcomes
     yield check_density(
         "nominal", law, _situations(law, sum(sizes)), problem.nominal.dim,
         problem.nominal.discrete, outcomes, seed,
     )  # fmt: skip
     if problem.initial is not None and traces[0].law_0 is not None:
         law = traces[0].law_0
-        outcomes = getattr(problem.initial, "outcomes", None)
+        outcomes = problem.initial.outcomes
         yield check_density(
             "initial", law, _situations(law, traces[0].n), problem.initial.dim,
             problem.initial.discrete, outcomes, seed,

@@ -15,7 +15,6 @@ from typing import Any
 from apeval.problem.problem import Problem
 from apeval.simulate.identity.code import digest, modules_of
 from apeval.simulate.identity.files import address_file, hashes, named_files, source_files
-from apeval.simulate.identity.laws import describe
 from apeval.simulate.identity.reference import Reference, differing_answers
 
 SCHEMA_VERSION = 1
@@ -58,8 +57,8 @@ def identify(problem: Problem, ask: Callable[[], Reference | None]) -> dict[str,
         **{k: list(v) if isinstance(v, tuple) else v for k, v in stated.items()},
         "view": problem.view,
         "views": sorted(problem.views),
-        "nominal": describe(problem.nominal),
-        "initial": describe(problem.initial),
+        "nominal": problem.nominal.describe(),
+        "initial": None if problem.initial is None else problem.initial.describe(),
         "parts": sorted(name for name, part in functions.items() if part is not None),
         FILES: hashes(
             [

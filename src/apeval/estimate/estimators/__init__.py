@@ -1,0 +1,1 @@
+"""Interval constructions, one file for each; `apeval.estimate.estimator` finds them by name."""
