@@ -24,8 +24,5 @@ __all__ = [
     "pick",
 ]
 
-for _kind in (
-    *(Categorical, CategoricalLaw, Disturbance, Law),
-    *(Normal, NormalLaw, TruncatedNormal, TruncatedNormalLaw),
-):
+for _kind in (CategoricalLaw, Law, NormalLaw, TruncatedNormalLaw):
     _kind.__module__ = __name__
