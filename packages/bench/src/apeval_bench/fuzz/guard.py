@@ -149,7 +149,7 @@ def _work(name: str, seeds: Inputs, folder: Path, tell: Connection) -> None:
 def _caches(folder: Path) -> Path:
     """Where libraries keep what they keep, instead of in the user's home."""
     folder.mkdir(exist_ok=True)
-    for name in ("MPLCONFIGDIR", "TMPDIR", "XDG_CACHE_HOME"):
+    for name in ("MPLCONFIGDIR", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME"):
         os.environ[name] = str(folder)
     return folder
 
