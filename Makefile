@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
-PACKAGES := -e packages/bench -e packages/paper
+PACKAGES := -e packages/bench -e packages/paper -e packages/public
 
 # no window, no sound, and one thread per process: tests run side by side
 export MPLBACKEND = Agg

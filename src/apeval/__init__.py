@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from apeval.adapt.noises import ObservationNoise as ObservationNoise
     from apeval.adapt.noises import ParameterNoise as ParameterNoise
     from apeval.adapt.noises import StartNoise as StartNoise
-    from apeval.adapt.policies import DiscretePolicy as DiscretePolicy
-    from apeval.adapt.policies import GaussianPolicy as GaussianPolicy
+    from apeval.adapt.policies import BatchPolicy as BatchPolicy
+    from apeval.adapt.random_policies import DiscretePolicy as DiscretePolicy
+    from apeval.adapt.random_policies import GaussianPolicy as GaussianPolicy
     from apeval.adapt.sb3 import load_sb3 as load_sb3
     from apeval.adapt.sb3 import sb3_stochastic as sb3_stochastic
+    from apeval.adapt.vector import from_vector_env as from_vector_env
     from apeval.environments import make as make
     from apeval.errors import ApevalError as ApevalError
     from apeval.problem.agent import Deterministic as Deterministic
@@ -41,19 +43,21 @@ if TYPE_CHECKING:
     from apeval.problem.laws import TruncatedNormal as TruncatedNormal
     from apeval.problem.laws.scipy_stats import FromScipy as FromScipy
     from apeval.problem.problem import Problem as Problem
-    from apeval.problem.table import TabularModel as TabularModel
-    from apeval.problem.tabular import tabular_problem as tabular_problem
+    from apeval.problem.specification.event import spec as spec
+    from apeval.problem.tabular_model import TabularModel as TabularModel
+    from apeval.problem.tabular_problem import tabular_problem as tabular_problem
     from apeval.problem.truth import Truth as Truth
     from apeval.results.folder import Run as Run
     from apeval.results.folder import load as load
     from apeval.results.recorder import Recorder as Recorder
-    from apeval.results.resuming import resume as resume
+    from apeval.results.resume import resume as resume
+    from apeval.run.bound_verdict import judge as judge
+    from apeval.run.budget_plan import plan as plan
+    from apeval.run.completed_run import InMemory as InMemory
     from apeval.run.evaluate import evaluate as evaluate
-    from apeval.run.merging import merge as merge
-    from apeval.run.past import InMemory as InMemory
-    from apeval.run.planning import plan as plan
+    from apeval.run.merge import merge as merge
+    from apeval.run.policy_comparison import compare as compare
     from apeval.run.result import Result as Result
-    from apeval.run.versus import compare as compare
     from apeval.run.whatif import reweight as reweight
     from apeval.simulate.check import check_problem as check_problem
     from apeval.simulate.replay import replay as replay
@@ -62,16 +66,17 @@ if TYPE_CHECKING:
 _HOME = {
     "ActionNoise": "apeval.adapt.noises",
     "ApevalError": "apeval.errors",
+    "BatchPolicy": "apeval.adapt.policies",
     "BlankSensor": "apeval.adapt.events",
     "Categorical": "apeval.problem.laws",
     "CustomNoise": "apeval.adapt.noises",
     "Deterministic": "apeval.problem.agent",
-    "DiscretePolicy": "apeval.adapt.policies",
+    "DiscretePolicy": "apeval.adapt.random_policies",
     "DropAction": "apeval.adapt.events",
     "Event": "apeval.adapt.events",
     "FromScipy": "apeval.problem.laws.scipy_stats",
-    "GaussianPolicy": "apeval.adapt.policies",
-    "InMemory": "apeval.run.past",
+    "GaussianPolicy": "apeval.adapt.random_policies",
+    "InMemory": "apeval.run.completed_run",
     "Normal": "apeval.problem.laws",
     "ObservationNoise": "apeval.adapt.noises",
     "ParameterNoise": "apeval.adapt.noises",
@@ -81,24 +86,27 @@ _HOME = {
     "Run": "apeval.results.folder",
     "StartNoise": "apeval.adapt.noises",
     "Stochastic": "apeval.problem.agent",
-    "TabularModel": "apeval.problem.table",
+    "TabularModel": "apeval.problem.tabular_model",
     "TruncatedNormal": "apeval.problem.laws",
     "Truth": "apeval.problem.truth",
     "check_problem": "apeval.simulate.check",
-    "compare": "apeval.run.versus",
+    "compare": "apeval.run.policy_comparison",
     "evaluate": "apeval.run.evaluate",
     "from_env": "apeval.adapt.from_env",
+    "from_vector_env": "apeval.adapt.vector",
     "from_gymnasium": "apeval.problem.gym",
+    "judge": "apeval.run.bound_verdict",
     "load": "apeval.results.folder",
     "load_sb3": "apeval.adapt.sb3",
     "make": "apeval.environments",
-    "merge": "apeval.run.merging",
-    "plan": "apeval.run.planning",
+    "merge": "apeval.run.merge",
+    "plan": "apeval.run.budget_plan",
     "replay": "apeval.simulate.replay",
-    "resume": "apeval.results.resuming",
+    "resume": "apeval.results.resume",
     "reweight": "apeval.run.whatif",
     "sb3_stochastic": "apeval.adapt.sb3",
-    "tabular_problem": "apeval.problem.tabular",
+    "spec": "apeval.problem.specification.event",
+    "tabular_problem": "apeval.problem.tabular_problem",
     "with_correlated_noise": "apeval.problem.correlated",
 }
 

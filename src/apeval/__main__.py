@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from apeval.stopping import SIGNALS, leave
+from apeval.signals import SIGNALS, leave
 
 
 def main() -> None:

@@ -89,9 +89,16 @@ def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     return users[-1] if users else None
 
 
-_SIMULATORS = (
-    *(f"{folders()['apeval'] / it}" for it in ("adapt", "environments", "problem/gym.py")),
-    *(f"{folder}{os.sep}" for name, folder in folders().items() if name == "apeval_paper"),
+_SIMULATORS = tuple(
+    str(folders()[package] / it)
+    for package, it in (
+        ("apeval", "adapt"),
+        ("apeval", "environments"),
+        ("apeval", "problem/gym.py"),
+        ("apeval_paper", "environments"),
+        ("apeval_public", ""),
+    )
+    if package in folders()
 )
 _TOOLS = tuple(str(Path(path, it)) for path in _OTHERS[:2] for it in ("numpy", "scipy"))
 

@@ -1,8 +1,8 @@
 """The packages that apeval is made of, and what installed packages add to it.
 
-`apeval` is the core. `apeval-bench` and `apeval-paper` live in the same repository and are
-installed on their own; they, or anybody's package, add to the core through entry points, so that
-the core imports none of them and loads one only where its name is asked for.
+`apeval` is the core. `apeval-bench`, `apeval-paper` and `apeval-public` live in the same repository
+and are installed on their own; they, or anybody's package, add to the core through entry points,
+so that the core imports none of them and loads one only where its name is asked for.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 COMMANDS = "apeval.commands"
 """The entry-point group of commands: name = ``module:function``."""
+METHODS = "apeval.methods"
+"""The entry-point group of methods: name = the module that registers it."""
 PROBLEMS = "apeval.problems"
 """The entry-point group of problems: name = the module that registers it."""
-PACKAGES = ("apeval", "apeval_bench", "apeval_paper")
+PACKAGES = ("apeval", "apeval_bench", "apeval_paper", "apeval_public")
 """Import names of the packages of this repository: no file of theirs is the user's own."""
 
 

@@ -23,7 +23,7 @@ _JOINT = 100  # outcomes of a joint Categorical at the most; above, every one ha
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianDisturbance:
     """Columns of a continuous disturbance: N(mean, std²), conditioned on mean ± bound."""
 
     mean: FloatArray
@@ -31,7 +31,7 @@ class Gaussian:
     bound: FloatArray
 
     @staticmethod
-    def of(what: str, width: int, mean: object, std: object, bound: object) -> Gaussian:
+    def of(what: str, width: int, mean: object, std: object, bound: object) -> GaussianDisturbance:
         """Numbers, or one per component, as columns."""
         rows = []
         for name, given in (("mean", mean), ("std", std), ("bound", bound)):
@@ -43,7 +43,7 @@ class Gaussian:
                     f"{what}: {name} must be a number, or {width} numbers, one per component; "
                     f"got {given!r}"
                 ) from None
-        columns = Gaussian(*[np.array(row) for row in rows])
+        columns = GaussianDisturbance(*[np.array(row) for row in rows])
         if not np.all(np.isfinite(columns.mean)):
             raise ProblemError(f"{what}: mean must be finite; got {mean!r}")
         if not np.all((columns.std > 0.0) & np.isfinite(columns.std)):
@@ -57,7 +57,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class DiscreteDisturbance:
     """A discrete disturbance: one of K outcomes."""
 
     probabilities: FloatArray
@@ -72,24 +72,28 @@ class Outcomes:
         return edges
 
 
-Part = Gaussian | Outcomes
+DisturbancePart = GaussianDisturbance | DiscreteDisturbance
 
 
-class Code:
+class ActionCode:
     """How a_E holds the disturbances of a decision: part i comes `times[i]` times in a row. With
     `latent` discrete ones are carried by z even where there are no others."""
 
-    def __init__(self, parts: Sequence[Part], times: Sequence[int], latent: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[DisturbancePart], times: Sequence[int], latent: bool = False
+    ) -> None:
         self.parts, self.times = tuple(parts), tuple(times)
-        discrete = not latent and all(isinstance(part, Outcomes) for part in parts)
+        discrete = not latent and all(isinstance(part, DiscreteDisturbance) for part in parts)
         sizes = [
             len(part.probabilities)
             for part, k in zip(parts, times, strict=True)
-            if isinstance(part, Outcomes)
+            if isinstance(part, DiscreteDisturbance)
             for _ in range(k)
         ]
         self.joint = tuple(sizes) if discrete and np.prod(sizes, dtype=float) <= _JOINT else None
-        self._edges = [part.edges if isinstance(part, Outcomes) else None for part in self.parts]
+        self._edges = [
+            part.edges if isinstance(part, DiscreteDisturbance) else None for part in self.parts
+        ]
 
     def law(self) -> Disturbance:
         """The nominal of a_E."""
@@ -128,9 +132,31 @@ class Code:
             said.append(values)
         return said
 
+    def decode_all(self, a_E: Array) -> list[list[Array]]:
+        """`decode` for n episodes at once, a_E of shape (n, d): arrays (n, width), or outcomes
+        (n,)."""
+        if self.joint is not None:
+            codes = np.unravel_index(a_E[:, 0], self.joint) if self.joint else ()
+            rest = iter(codes)
+            return [[next(rest) for _ in range(k)] for k in self.times]
+        said: list[list[Array]] = []
+        at = 0
+        for part, edges, k in zip(self.parts, self._edges, self.times, strict=True):
+            values: list[Array] = []
+            for _ in range(k):
+                if edges is None:
+                    width = len(part.mean)  # type: ignore[union-attr]
+                    values.append(a_E[:, at : at + width])
+                    at += width
+                else:
+                    values.append(np.searchsorted(edges, a_E[:, at], side="right"))
+                    at += 1
+            said.append(values)
+        return said
 
-def _columns(part: Part) -> FloatArray:
+
+def _columns(part: DisturbancePart) -> FloatArray:
     """Mean, std and bound of a part's columns, (3, d)."""
-    if isinstance(part, Outcomes):
+    if isinstance(part, DiscreteDisturbance):
         return np.array([[0.0], [1.0], [np.inf]])
     return np.stack([part.mean, part.std, part.bound])

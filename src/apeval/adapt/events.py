@@ -8,13 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.compose import Outcomes, Part
-from apeval.adapt.sources import Moment, Source, count_chosen, is_box, observe_again
+from apeval.adapt.compose import DiscreteDisturbance, DisturbancePart
+from apeval.adapt.disturbance_source import (
+    DisturbanceSource,
+    Moment,
+    count_chosen,
+    is_box,
+    observe_again,
+)
 from apeval.errors import ProblemError
 
 
 @dataclass(frozen=True)
-class DropAction(Source):
+class DropAction(DisturbanceSource):
     """Now and then the policy's action is lost, and the last one is applied again.
 
     Args:
@@ -28,7 +34,7 @@ class DropAction(Source):
     instead: Any = None
     hold: int = 1
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         return _chance("DropAction", self.probability)
 
     def act(self, action: Any, e: Any, on: Moment) -> Any:
@@ -39,7 +45,7 @@ class DropAction(Source):
 
 
 @dataclass(frozen=True)
-class BlankSensor(Source):
+class BlankSensor(DisturbanceSource):
     """Now and then the policy sees its last observation again.
 
     Args:
@@ -55,7 +61,7 @@ class BlankSensor(Source):
     hold: int = 1
     index: int | Sequence[int] | None = None
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         if not is_box(env.observation_space):
             raise ProblemError(
                 f"BlankSensor needs an array as observation, the space is {env.observation_space}: "
@@ -75,7 +81,7 @@ class BlankSensor(Source):
 
 
 @dataclass(frozen=True)
-class Event(Source):
+class Event(DisturbanceSource):
     """One of K outcomes with given probabilities. Say what outcome k does, in one of three ways.
 
     Args:
@@ -109,7 +115,7 @@ class Event(Source):
     def at_start(self) -> bool:  # type: ignore[override]
         return self.once
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         return _chance("Event", self.probability)
 
     def sense(self, seen: Any, e: Any, on: Moment) -> Any:
@@ -125,11 +131,11 @@ class Event(Source):
                 on.observation = observe_again(on.env, on.observation, None)
 
 
-def _chance(what: str, probability: float | Sequence[float]) -> Outcomes:
+def _chance(what: str, probability: float | Sequence[float]) -> DiscreteDisturbance:
     p = np.atleast_1d(np.asarray(probability, np.float64))
     p = np.array([1.0 - p[0], p[0]]) if len(p) == 1 else p
     if not (np.all(p >= 0.0) and abs(float(p.sum()) - 1.0) <= 1e-9):
         raise ProblemError(
             f"{what}: probabilities must lie between 0 and 1 and sum to 1; got {probability!r}"
         )
-    return Outcomes(p)
+    return DiscreteDisturbance(p)

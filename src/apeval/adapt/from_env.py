@@ -8,34 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.compose import Code
-from apeval.adapt.disturbed import (
-    VERDICT,
-    ActsFirst,
-    Disturbed,
-    Plan,
-    Verdict,
-    compare_with_training,
-)
-from apeval.adapt.events import BlankSensor, Event
+from apeval.adapt.block import ActsFirst, Block, compare_with_training
+from apeval.adapt.decision_layout import DecisionLayout, as_horizon, as_sources
+from apeval.adapt.disturbance_source import DisturbanceSource
+from apeval.adapt.disturbed import VERDICT, DecisionOutcome, Disturbed, EpisodePlan
 from apeval.adapt.given_policy import as_policy
-from apeval.adapt.noises import AtPath, ObservationNoise, ParameterNoise
-from apeval.adapt.paths import parse
-from apeval.adapt.sources import Source
+from apeval.adapt.judges import StepJudge, as_judge
 from apeval.adapt.spaces import check_space
-from apeval.adapt.verdicts import as_judge
 from apeval.errors import ApevalError, ProblemError, blame
-from apeval.problem.correlated import check_correlation
-from apeval.problem.gym import View, flat_observation, from_gymnasium
-from apeval.problem.problem import SAFETY_CAP, Problem
-from apeval.problem.types import Array
+from apeval.problem.gym import EachView, Running, View, flat_observation, fleet_problem, over
+from apeval.problem.problem import Problem
+from apeval.problem.types import FloatArray, IntArray
 
 
 def from_env(
     env: str | Callable[[], Any],
     *,
     policy: Any,
-    disturb: Source | Sequence[Source],
+    disturb: DisturbanceSource | Sequence[DisturbanceSource],
     fails: Any = "terminated",
     margin: Any = None,
     horizon: int | None = None,
@@ -59,8 +49,9 @@ def from_env(
         disturb: One disturbance or several: `ActionNoise`, `ObservationNoise`, `ParameterNoise`,
             `StartNoise`, `CustomNoise`, `DropAction`, `BlankSensor`, `Event`.
         fails: When an episode fails: ``"terminated"``, ``"info.crashed"``, ``"horizon"`` (it was
-            still under way at the end), or a function of (obs), (obs, info) or (obs, terminated,
-            truncated, info), read after every step.
+            still under way at the end), or a function, called after every step, that asks by the
+            names of its parameters for obs, reward, total_reward (the return so far), action (as
+            applied), info, terminated, truncated and env. A parameter with a default keeps it.
         margin: The distance to failure, ≤ 0 exactly where it fails: a function in the same forms,
             or ``"info.gap"``. It makes rare failures easier to find.
         horizon: Environment steps at the most; by default the environment's own limit.
@@ -91,10 +82,8 @@ def from_env(
         >>> problem.horizon, problem.nominal.dim
         (10, 1)
     """
-    if horizon is not None and (not isinstance(horizon, int) or horizon < 1):
-        raise ProblemError(f"horizon must be a whole number of steps, at least 1; got {horizon!r}")
-    make = _Maker(env, dict(env_options or {}), horizon)
-    sources = _sources(disturb)
+    make = _Maker(env, dict(env_options or {}), as_horizon(horizon))
+    sources = as_sources(disturb)
     probe = make()
     try:
         space, seen, limit, parts = _look(probe, sources)
@@ -102,53 +91,43 @@ def from_env(
         if hasattr(probe, "close"):
             probe.close()
     horizon = limit if horizon is None else horizon
-    steppers = [k for k, source in enumerate(sources) if not source.at_start]
-    starters = [k for k, source in enumerate(sources) if source.at_start]
-    whole = not steppers  # then one decision, the start, is all that nature makes
-    start_code = None
-    if whole:
-        frames = SAFETY_CAP if horizon is None else horizon
-        step_code = Code(parts, [1] * len(parts))
-    else:
-        frames = _frames([sources[k] for k in steppers])
-        times = [frames // sources[k].hold for k in steppers]
-        # a start is only learned where it is continuous, and only beside continuous steps
-        step_code = Code([parts[k] for k in steppers], times, latent=bool(starters))
-        if starters:
-            start_code = Code([parts[k] for k in starters], [1] * len(starters), latent=True)
+    nature = DecisionLayout.of(sources, parts, horizon)
     remembers = any(source.correlation for source in sources)
     fitted = as_policy(policy, space, seen)
     compare_with_training(fitted, _Maker(env, make.options))
-    acts_first = frames == 1 and not whole and not any(_senses(source) for source in sources)
     at_horizon = isinstance(fails, str) and fails == "horizon"
     if at_horizon and horizon is None:
         raise ProblemError("fails='horizon' needs horizon=, the number of steps allowed")
-    plan = Plan(
+    plan = EpisodePlan(
         make,
         fitted,
         tuple(sources),
-        step_code,
-        start_code,
-        frames,
-        whole,
+        nature.step_code,
+        nature.start_code,
+        nature.frames,
+        nature.whole,
         horizon,
-        _still_running if at_horizon else as_judge("fails", fails),
+        STILL_RUNNING if at_horizon else as_judge("fails", fails),
         None if margin is None else as_judge("margin", margin),
         kinds,
-        acts_first,
+        nature.acts_first,
     )
-    return from_gymnasium(
+    seen_by_default = WithNature() if nature.start_code or remembers else FlatObservations()
+    return fleet_problem(
         plan,
-        nominal=step_code.law(),
-        initial=None if start_code is None else start_code.law(),
-        failed=_kind,
-        margin=None if margin is None else _margin,
-        horizon=1 if whole else None if horizon is None else -(-horizon // frames),
+        apply=Block(plan, space),
+        start=_begin,
+        nominal=nature.step_code.law(),
+        initial=None if nature.start_code is None else nature.start_code.law(),
+        failed=Kinds(),
+        done=over,
+        margin=None if margin is None else Margins(),
+        horizon=nature.horizon,
         horizon_kind=1 if at_horizon else 0,
-        agent=ActsFirst(fitted, space) if acts_first else None,
-        apply=_decide,
-        reset=_begin,
-        views=views or {"observation": _with_nature if start_code or remembers else _flat},
+        agent=ActsFirst(fitted, space) if nature.acts_first else None,
+        views={"observation": seen_by_default}
+        if not views
+        else {name: EachView(view) for name, view in views.items()},
         kinds=kinds,
         chunk=chunk,
         name=name,
@@ -206,54 +185,7 @@ class _Maker:
         return env
 
 
-def _sources(disturb: Any) -> list[Source]:
-    given = [disturb] if isinstance(disturb, Source) else disturb
-    if not isinstance(given, Sequence) or not given or isinstance(given, str):
-        raise ProblemError(
-            f"disturb is {disturb!r}: give at least one disturbance, such as "
-            "[apeval.ActionNoise(std=0.1)]"
-        )
-    for source in given:
-        if not isinstance(source, Source):
-            raise ProblemError(
-                f"disturb holds a {type(source).__name__}, expected ActionNoise, ObservationNoise, "
-                "ParameterNoise, StartNoise, DropAction, BlankSensor, Event or CustomNoise"
-            )
-        if not isinstance(source.hold, int) or source.hold < 1:
-            raise ProblemError(f"hold must be a whole number ≥ 1; got {source.hold!r}")
-        _check_memory(source)
-    _check_paths([source for source in given if isinstance(source, AtPath)])
-    return list(given)
-
-
-def _check_memory(source: Source) -> None:
-    """Noise with memory is Gaussian, and comes again and again."""
-    what = type(source).__name__
-    if check_correlation(source.correlation) and source.at_start:
-        raise ProblemError(f"{what}: what is drawn once has no correlation from value to value")
-    if source.correlation and getattr(source, "bound", None) is not None:
-        raise ProblemError(
-            f"{what}: bound and correlation exclude each other, because a bound on innovations is "
-            "none on the noise that they add up to"
-        )
-
-
-def _check_paths(sources: list[AtPath]) -> None:
-    """A ParameterNoise writes base + noise: what another one did at its place would be lost."""
-    for number, one in enumerate(sources):
-        if not isinstance(one, ParameterNoise) or one.kick:
-            continue
-        for other in sources[:number] + sources[number + 1 :]:
-            a, b = parse(one.path), parse(other.path)
-            if a[: len(b)] == b[: len(a)]:
-                raise ProblemError(
-                    f"two disturbances act on '{one.path}', and the first would be overwritten: "
-                    "give one with both noises' std, or let ParameterNoise add to the current "
-                    "value (kick=True)"
-                )
-
-
-def _look(probe: Any, sources: list[Source]) -> tuple[Any, Any, int | None, list[Any]]:
+def _look(probe: Any, sources: list[DisturbanceSource]) -> tuple[Any, Any, int | None, list[Any]]:
     """The spaces of actions and observations, the environment's own limit, and the disturbances'
     laws in it."""
     for part in ("action_space", "observation_space"):
@@ -275,56 +207,58 @@ def _look(probe: Any, sources: list[Source]) -> tuple[Any, Any, int | None, list
     return probe.action_space, probe.observation_space, limit, parts
 
 
-def _frames(steppers: list[Source]) -> int:
-    """Environment steps in a decision: those of the longest hold."""
-    holds = [source.hold for source in steppers]
-    frames = max(holds, default=1)
-    if any(frames % hold for hold in holds):
-        raise ProblemError(
-            f"the holds {sorted(set(holds))} do not fit together: a decision lasts as long as the "
-            "longest, and every other one must divide it"
-        )
-    return frames
-
-
-def _senses(source: Source) -> bool:
-    if isinstance(source, Event):
-        return source.change_observation is not None
-    return isinstance(source, ObservationNoise | BlankSensor)
-
-
 def _begin(env: Disturbed, seed: int, a_0: Any) -> Any:
     return env.begin(seed, a_0)
 
 
-def _decide(env: Disturbed, a_A: Any, a_E: Any) -> Any:
-    return env.decide(a_A, a_E)
+@dataclass(frozen=True)
+class Kinds:
+    """The failure event: what each decision's verdict says."""
+
+    def __call__(self, x: Running) -> IntArray:
+        return np.array([verdict.kind for verdict in _verdicts(x)], np.int64)
 
 
-def _verdict(info: dict[str, Any]) -> Verdict:
-    verdict: Verdict = info[VERDICT]
-    return verdict
+@dataclass(frozen=True)
+class Margins:
+    """The smallest margin in each decision."""
+
+    def __call__(self, x: Running) -> FloatArray:
+        return np.array([verdict.margin for verdict in _verdicts(x)])
 
 
-def _kind(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> int:
-    return _verdict(info).kind
+@dataclass(frozen=True)
+class FlatObservations:
+    """The observation as a vector."""
+
+    def __call__(self, x: Running) -> FloatArray:
+        first = x.observations[0]
+        if isinstance(first, np.ndarray) and first.dtype.kind in "biuf":
+            return np.array(x.observations, np.float64).reshape(len(x), -1)
+        rows = [flat_observation(o, info) for o, info in zip(x.observations, x.infos, strict=True)]
+        return np.stack(rows).astype(np.float64)
 
 
-def _margin(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> float:
-    return _verdict(info).margin
+@dataclass(frozen=True)
+class WithNature:
+    """The observation, what was drawn at the start and the last values of noise with memory, which
+    it may not show."""
+
+    def __call__(self, x: Running) -> FloatArray:
+        seen = FlatObservations()(x)
+        rows = [
+            np.concatenate([s, *([] if v.a_0 is None else [v.a_0]), v.noise])
+            for s, v in zip(seen, _verdicts(x), strict=True)
+        ]
+        return np.stack(rows)
 
 
-def _still_running(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> bool:
+def _verdicts(x: Running) -> list[DecisionOutcome]:
+    return [info[VERDICT] for info in x.infos]
+
+
+def _still_running(terminated: Any, truncated: Any) -> Any:
     return truncated and not terminated
 
 
-def _flat(obs: Any, info: dict[str, Any]) -> Array:
-    return flat_observation(obs, info).astype(np.float64)
-
-
-def _with_nature(obs: Any, info: dict[str, Any]) -> Array:
-    """The observation, what was drawn at the start and the last values of noise with memory, which
-    it may not show."""
-    verdict = _verdict(info)
-    start = np.zeros(0) if verdict.a_0 is None else verdict.a_0
-    return np.concatenate([_flat(obs, info), start, verdict.noise])
+STILL_RUNNING = StepJudge(_still_running, ("terminated", "truncated"))

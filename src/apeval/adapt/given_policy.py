@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-from apeval.adapt.memory import refuse_memory
-from apeval.adapt.policies import FunctionPolicy, Policy, TorchPolicy
+from apeval.adapt.policies import FunctionPolicy, Policy
+from apeval.adapt.recurrent_policies import refuse_memory
+from apeval.adapt.torch_policy import TorchPolicy, is_module
 from apeval.errors import ProblemError
 from apeval.problem.agent import Stochastic
 
@@ -22,21 +22,18 @@ def as_policy(policy: Any, space: Any, seen: Any) -> Policy:
     if isinstance(policy, Policy):
         for part in vars(policy).values():
             refuse_memory(part)
-        if policy.training is not None:
-            policy.training.fit(space, seen)
-        return policy
+        return policy.fitted(space, seen)
     if isinstance(policy, Stochastic):
         raise ProblemError(
             "apeval.Stochastic is a policy over batches of states: here use "
             "apeval.DiscretePolicy(probabilities), a function of one observation"
         )
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(policy, torch.nn.Module) and not _predicts(policy):
-        return TorchPolicy(policy, space)
+    if is_module(policy) and not _predicts(policy):
+        return TorchPolicy(policy, space).fitted(space, seen)
     if _predicts(policy):
-        from apeval.adapt.sb3 import SB3Policy
+        from apeval.adapt.sb3 import predicting
 
-        return as_policy(SB3Policy.of(policy), space, seen)
+        return as_policy(predicting(policy), space, seen)
     if callable(policy):
         return FunctionPolicy(policy)
     near = next((name for name in ("act", "forward", "get_action") if hasattr(policy, name)), None)

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from apeval import validate
+from apeval.atomic_files import write_bytes
 from apeval.errors import ApevalError, unknown
 from apeval.remedies import Option
-from apeval.writing import write_bytes
 
 KINDS = {"gymnasium": "gym_problem.py", "numpy": "numpy_problem.py"}
 

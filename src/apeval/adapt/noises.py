@@ -13,9 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.compose import Gaussian, Part
+from apeval.adapt.compose import DisturbancePart, GaussianDisturbance
+from apeval.adapt.disturbance_source import (
+    DisturbanceSource,
+    Moment,
+    count_chosen,
+    is_box,
+    observe_again,
+)
 from apeval.adapt.paths import parse, read, write
-from apeval.adapt.sources import Moment, Source, count_chosen, is_box, observe_again
 from apeval.errors import ProblemError
 from apeval.problem.types import Array
 
@@ -23,7 +29,7 @@ Number = float | Sequence[float]
 
 
 @dataclass(frozen=True)
-class ActionNoise(Source):
+class ActionNoise(DisturbanceSource):
     """Gaussian noise on a continuous action.
 
     Args:
@@ -46,7 +52,7 @@ class ActionNoise(Source):
     saturate: bool = True
     correlation: float = 0.0
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         space = env.action_space
         if not is_box(space):
             raise ProblemError(
@@ -54,7 +60,7 @@ class ActionNoise(Source):
                 "DropAction, Event, or ParameterNoise on what the action moves (a force, a gain)"
             )
         width = count_chosen("ActionNoise", self.index, int(np.prod(space.shape)))
-        return Gaussian.of("ActionNoise", width, self.mean, self.std, self.bound)
+        return GaussianDisturbance.of("ActionNoise", width, self.mean, self.std, self.bound)
 
     def act(self, action: Any, e: Any, on: Moment) -> Any:
         space = on.env.action_space
@@ -65,7 +71,7 @@ class ActionNoise(Source):
 
 
 @dataclass(frozen=True)
-class ObservationNoise(Source):
+class ObservationNoise(DisturbanceSource):
     """Gaussian noise on what the policy sees; the environment and the failure event see the truth.
 
     Args:
@@ -85,7 +91,7 @@ class ObservationNoise(Source):
     index: int | Sequence[int] | None = None
     correlation: float = 0.0
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         space = env.observation_space
         if not is_box(space) or np.dtype(space.dtype).kind != "f":
             raise ProblemError(
@@ -93,14 +99,14 @@ class ObservationNoise(Source):
                 "write an Event with change_observation="
             )
         width = count_chosen("ObservationNoise", self.index, int(np.prod(space.shape)))
-        return Gaussian.of("ObservationNoise", width, self.mean, self.std, self.bound)
+        return GaussianDisturbance.of("ObservationNoise", width, self.mean, self.std, self.bound)
 
     def sense(self, seen: Any, e: Any, on: Moment) -> Any:
         noisy = _added(np.asarray(seen, np.float64), e, self.index)
         return noisy.astype(np.asarray(seen).dtype)
 
 
-class AtPath(Source):
+class AtPath(DisturbanceSource):
     """A disturbance of an attribute of ``env.unwrapped``. What it leaves there is undone before
     the next episode, where the environment's reset does not do so."""
 
@@ -160,10 +166,10 @@ class ParameterNoise(AtPath):
     def at_start(self) -> bool:  # type: ignore[override]
         return self.once
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         width = read(env, parse(self.path)).size
         what = f"ParameterNoise('{self.path}')"
-        return Gaussian.of(what, width, self.mean, self.std, self.bound)
+        return GaussianDisturbance.of(what, width, self.mean, self.std, self.bound)
 
     def push(self, number: int, e: Any, on: Moment) -> None:
         base = read(on.env, parse(self.path)) if self.kick else on.base[number]
@@ -195,9 +201,11 @@ class StartNoise(AtPath):
 
     at_start = True
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         width = read(env, parse(self.path)).size
-        return Gaussian.of(f"StartNoise('{self.path}')", width, self.mean, self.std, self.bound)
+        return GaussianDisturbance.of(
+            f"StartNoise('{self.path}')", width, self.mean, self.std, self.bound
+        )
 
     def push(self, number: int, e: Any, on: Moment) -> None:
         path = parse(self.path)
@@ -211,7 +219,7 @@ class StartNoise(AtPath):
 
 
 @dataclass(frozen=True)
-class CustomNoise(Source):
+class CustomNoise(DisturbanceSource):
     """Gaussian noise with an effect of your own.
 
     Args:
@@ -242,9 +250,9 @@ class CustomNoise(Source):
     def at_start(self) -> bool:  # type: ignore[override]
         return self.once
 
-    def part(self, env: Any) -> Part:
+    def part(self, env: Any) -> DisturbancePart:
         width = max(self.dim, np.size(self.std), np.size(self.mean))
-        return Gaussian.of("CustomNoise", width, self.mean, self.std, self.bound)
+        return GaussianDisturbance.of("CustomNoise", width, self.mean, self.std, self.bound)
 
     def push(self, number: int, e: Any, on: Moment) -> None:
         self.apply(on.env, e)

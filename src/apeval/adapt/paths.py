@@ -82,7 +82,7 @@ def _put(owner: Any, path: Path, value: Array, whole: Path) -> None:
         _assign(owner, kind, key, type(old)(np.reshape(value, np.shape(old)).tolist()))
     else:
         kept: Any = type(old) if isinstance(old, np.floating) else float
-        _assign(owner, kind, key, kept(np.reshape(value, ()).item()))
+        _assign(owner, kind, key, kept(np.asarray(value).item()))
 
 
 def _assign(owner: Any, kind: str, key: Any, value: Any) -> None:
@@ -99,9 +99,10 @@ def _get(owner: Any, step: tuple[str, Key], whole: Path) -> Any:
             return owner[key]
         except (LookupError, TypeError) as error:
             raise ProblemError(f"the environment has no {_text(whole)}: {error}") from None
-    if not hasattr(owner, str(key)):
-        raise _missing(owner, str(key), whole)
-    return getattr(owner, str(key))
+    try:
+        return getattr(owner, str(key))
+    except AttributeError:
+        raise _missing(owner, str(key), whole) from None
 
 
 def _missing(owner: Any, key: str, whole: Path) -> ApevalError:

@@ -1,38 +1,70 @@
-"""Policies that an environment is run with: functions, networks, and random ones.
+"""Policies that an environment is run with: of one observation, or of a batch.
 
 A random policy gets its random numbers from the episode's own stream, so that an episode can be
-repeated; it knows its density as well.
+repeated.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
-from apeval.adapt.spaces import is_discrete
+from apeval.adapt.batches import SIZE, calls, kind_of, mixed, stacked
 from apeval.adapt.training import Training
 from apeval.errors import ProblemError
-from apeval.problem.laws import NormalLaw, pick
-from apeval.problem.own import own
-from apeval.problem.types import Array, FloatArray
+from apeval.problem.argument_copies import own
+from apeval.problem.types import Array, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The question for the next action in each of n episodes."""
+
+    observations: Sequence[Any]
+    u: FloatArray
+    """Uniforms in (0, 1), (n, chance)."""
+    ids: IntArray
+    """The episodes' numbers, (n,)."""
+    memories: Sequence[Any]
+    """What the policy remembers in each episode; None without memory."""
+
+
+Answer = tuple[Sequence[Any] | Array, Sequence[Any]]
+"""An action for each episode, and what the policy then remembers."""
 
 
 class Policy(ABC):
-    """π_A on one observation."""
+    """π_A on observations."""
 
     chance: int = 0
     """Random numbers that an action takes."""
+    training: Training | None = None
+    """What a trained model tells of its training, to compare with the environment here."""
+    has_memory: bool = False
+    """Whether an action depends on more than the observation."""
 
     @abstractmethod
     def act(self, obs: Any, u: FloatArray) -> Any:
         """An action from `chance` uniforms in (0, 1)."""
 
-    training: Training | None = None
-    """What a trained model tells of its training, to compare with the environment here."""
+    def start(self) -> Any:
+        """What is remembered before the first action of an episode."""
+        return None
+
+    def answer(self, ask: Ask) -> Answer:
+        """An action for each episode: here one after the other."""
+        rows = zip(ask.observations, ask.u, strict=True)
+        return [self.act(own(obs), u) for obs, u in rows], ask.memories
+
+    def fitted(self, space: Any, seen: Any) -> Policy:
+        """The policy for these spaces of actions and observations; may refuse them."""
+        if self.training is not None:
+            self.training.fit(space, seen)
+        return self
 
 
 class FunctionPolicy(Policy):
@@ -45,133 +77,96 @@ class FunctionPolicy(Policy):
         return self.function(obs)
 
 
-class DiscretePolicy(Policy):
-    """A random policy over K actions 0 … K−1.
+class InBatches(Policy):
+    """A policy that answers for `SIZE` observations at once."""
 
-    Args:
-        probabilities: ``probabilities(obs)`` on one observation gives K numbers that sum to 1.
+    together: bool = True
+    """Whether it is asked so; else for a batch of one."""
 
-    Examples:
-        >>> coin = DiscretePolicy(lambda obs: [0.25, 0.75])
-        >>> coin.act(None, np.array([0.3])), round(coin.log_prob(None, 1), 4)
-        (1, -0.2877)
-    """
-
-    chance = 1
-
-    def __init__(self, probabilities: Callable[[Any], Any]) -> None:
-        self.probabilities = probabilities
-
-    def act(self, obs: Any, u: FloatArray) -> int:
-        return int(pick(self._row(obs), u[None])[0, 0])
-
-    def log_prob(self, obs: Any, action: int) -> float:
-        """The log-probability log π_A(action | obs).
-
-        Args:
-            obs: One observation.
-            action: An action, 0 … K−1.
-
-        Returns:
-            The logarithm; −∞ for an action that is never taken.
-
-        Raises:
-            ProblemError: The probabilities are none.
-        """
-        with np.errstate(divide="ignore"):
-            return float(np.log(self._row(obs)[0, action]))
-
-    def _row(self, obs: Any) -> FloatArray:
-        p = np.asarray(self.probabilities(obs), np.float64)
-        if p.ndim != 1 or not (np.all(p >= 0.0) and abs(float(p.sum()) - 1.0) <= 1e-5):
-            raise ProblemError(
-                f"the policy's probabilities are {np.array2string(p, threshold=8)}: return one per "
-                "action, each ≥ 0, that sum to 1"
-            )
-        return p[None]
-
-
-class GaussianPolicy(Policy):
-    """A random policy over continuous actions: N(mean(obs), std(obs)²) per component.
-
-    Args:
-        mean: ``mean(obs)`` on one observation gives `dim` numbers.
-        std: The standard deviation, a number or such a function.
-        dim: The number of components of an action.
-        squash: Maps the Gaussian into the action space, as tanh does for SAC; the density stays
-            that of the Gaussian before it.
-    """
-
-    def __init__(
-        self,
-        mean: Callable[[Any], Any],
-        std: float | Callable[[Any], Any],
-        dim: int = 1,
-        squash: Callable[[Array], Array] | None = None,
-    ) -> None:
-        self.mean, self.std, self.chance, self.squash = mean, std, dim, squash
-
-    def act(self, obs: Any, u: FloatArray) -> Array:
-        law = self._law(obs)
-        if law.mean.shape[1] != self.chance:
-            raise ProblemError(
-                f"the policy's mean has {law.mean.shape[1]} components, but dim={self.chance}: "
-                "give GaussianPolicy dim= the number of components of an action"
-            )
-        action: FloatArray = (law.mean + law.std * ndtri(u[None]))[0]
-        return action if self.squash is None else self.squash(action)
-
-    def log_prob(self, obs: Any, action: Any) -> float:
-        """The log-density log π_A(action | obs), before `squash`.
-
-        Args:
-            obs: One observation.
-            action: An action before `squash`, `dim` numbers.
-
-        Returns:
-            The logarithm of the density.
-
-        Raises:
-            ProblemError: A standard deviation is not positive.
-        """
-        return float(self._law(obs).log_prob(np.asarray(action, np.float64).reshape(1, -1))[0])
-
-    def _law(self, obs: Any) -> NormalLaw:
-        mean = np.asarray(self.mean(own(obs)), np.float64).reshape(1, -1)
-        std = self.std(obs) if callable(self.std) else self.std
-        row = np.broadcast_to(np.asarray(std, np.float64).reshape(1, -1), mean.shape)
-        if not np.all(row > 0.0):
-            raise ProblemError(f"the policy's std is {std}: every one must be positive")
-        return NormalLaw(mean, row)
-
-
-class TorchPolicy(Policy):
-    """A torch module, put into evaluation mode: the largest output's number for discrete actions,
-    the outputs themselves for continuous ones."""
-
-    def __init__(self, module: Any, space: Any) -> None:
-        self.module, self.space = module.eval(), space
+    @abstractmethod
+    def rows(self, observations: Any, u: FloatArray, memories: Sequence[Any]) -> Answer:
+        """Actions for a batch, first axis first, and what is then remembered."""
 
     def act(self, obs: Any, u: FloatArray) -> Any:
-        import torch
+        u, first = np.reshape(u, (1, -1)), np.zeros(1, np.int64)
+        return self.answer(Ask([obs], u, first, [self.start()]))[0][0]
 
-        weights = next(self.module.parameters(), None)
-        like: dict[str, Any] = (
-            {} if weights is None else {"device": weights.device, "dtype": weights.dtype}
+    def answer(self, ask: Ask) -> Answer:
+        if not self.together:
+            return self._each(ask)
+        kinds = [
+            (kind_of(obs), memory is None)
+            for obs, memory in zip(ask.observations, ask.memories, strict=True)
+        ]
+        actions: list[Any] = [None] * len(ask.ids)
+        memories = list(ask.memories)
+        for asked in calls(ask.ids, kinds):
+            found, kept = self._call(ask, asked, ask.ids[asked] % SIZE, SIZE)
+            if len(asked) == len(actions):  # as nearly always: one call for all
+                return found, kept
+            for k, row in enumerate(asked.tolist()):
+                actions[row], memories[row] = found[k], kept[k]
+        return actions, memories
+
+    def _each(self, ask: Ask) -> Answer:
+        here = np.zeros(1, np.int64)
+        answers = [self._call(ask, np.array([row]), here, 1) for row in range(len(ask.ids))]
+        return [found[0] for found, _ in answers], [kept[0] for _, kept in answers]
+
+    def _call(self, ask: Ask, asked: IntArray, places: IntArray, size: int) -> tuple[Array, Any]:
+        """One batch: the chosen rows at their places."""
+        observations = stacked([ask.observations[row] for row in asked], places, size)
+        memories = [ask.memories[asked[0]]] * size
+        for row, place in zip(asked.tolist(), places.tolist(), strict=True):
+            memories[place] = ask.memories[row]
+        u = stacked(ask.u[asked], places, size) if self.chance else np.empty((size, 0))
+        found, kept = self.rows(observations, u, memories)
+        actions = np.asarray(found)
+        if actions.shape[:1] != (size,):
+            raise ProblemError(
+                f"the policy answered a batch of {size} observations with shape {actions.shape}: "
+                "return one action for each, first axis first"
+            )
+        return actions[places], [kept[place] for place in places.tolist()]
+
+
+class BatchPolicy(InBatches):
+    """A function of a batch of observations, such as a network in NumPy or JAX.
+
+    It is called on 16 observations at once, also where fewer are needed: an episode's bits then
+    do not depend on which others run beside it, and a compiled function is compiled once.
+
+    Args:
+        function: ``function(observations)`` with observations of shape (16, …), or a mapping or
+            tuple of such arrays, gives 16 actions, first axis first. Rows must not mix.
+
+    Examples:
+        >>> push = BatchPolicy(lambda obs: (obs[:, 2] > 0.0).astype(int))
+        >>> int(push.act(np.array([0.0, 0.0, 0.1, 0.0]), np.empty(0)))
+        1
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def rows(self, observations: Any, u: FloatArray, memories: Sequence[Any]) -> Answer:
+        return np.asarray(self.function(observations)), memories
+
+    def fitted(self, space: Any, seen: Any) -> Policy:
+        """Refuses a function that does not answer row by row.
+
+        Raises:
+            ProblemError: It cannot take a batch, or its rows mix.
+        """
+        refuse_mixed("BatchPolicy", self.function, seen)
+        return super().fitted(space, seen)
+
+
+def refuse_mixed(what: str, function: Callable[[Any], Any], seen: Any) -> None:
+    """A `ProblemError` for a user's function of a batch that does not answer row by row."""
+    why = mixed(function, seen)
+    if why is not None:
+        raise ProblemError(
+            f"{what}: {why}. The function gets {SIZE} observations and must answer for each by "
+            "itself; give a function of one observation without BatchPolicy or batch=True"
         )
-        with torch.no_grad():
-            out = self.module(torch.as_tensor(np.asarray(obs), **like)[None])
-        if not isinstance(out, torch.Tensor):
-            raise ProblemError(
-                f"the torch module returned a {type(out).__name__}, expected one tensor: give "
-                "policy=lambda obs: … and pick the action out of what it returns"
-            )
-        values = out[0].cpu().numpy()
-        if not is_discrete(self.space):
-            return values
-        if values.shape != (int(self.space.n),):
-            raise ProblemError(
-                f"the torch module returned shape {tuple(out.shape)} for {self.space}: it must "
-                f"give {self.space.n} scores, the largest of which is chosen"
-            )
-        return int(values.argmax()) + int(self.space.start)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from apeval.adapt.memory import refuse_memory, with_memory
-from apeval.adapt.policies import DiscretePolicy, GaussianPolicy, Policy
+from apeval.adapt.batches import mixed, stacked
+from apeval.adapt.policies import Answer, InBatches, Policy
+from apeval.adapt.random_policies import DiscretePolicy, GaussianPolicy
+from apeval.adapt.recurrent_policies import refuse_memory, with_memory
+from apeval.adapt.torch_policy import quietly
 from apeval.adapt.training import Training, refuse_statistics
 from apeval.errors import ApevalError, ProblemError, unknown
 from apeval.problem.types import Array, FloatArray
@@ -19,28 +25,88 @@ _BY_POLICY = {"dqn": "DQN", "sac": "SAC", "td3": "TD3"}
 _ALGORITHMS = ("PPO", "A2C", "DQN", "SAC", "TD3", "DDPG")
 
 
-class SB3Policy(Policy):
+class SB3Policy(InBatches):
     """A model's most likely action, ``predict(obs, deterministic=True)``."""
 
     def __init__(self, model: Any, training: Training) -> None:
         self.model, self.training = model, training
+        self.usual = _predicts_as_usual(model)
 
-    @staticmethod
-    def of(model: Any, normalize: str | None = "check", path: Path | None = None) -> SB3Policy:
-        """The policy of a model that has neither memory nor statistics of its own."""
-        return SB3Policy(model, _examined(model, normalize, path))
+    def fitted(self, space: Any, seen: Any) -> Policy:
+        """Asks for one observation at a time where the rows of a batch are not independent."""
+        super().fitted(space, seen)
+        self.together = mixed(self._predicted, seen) is None
+        return self
+
+    def rows(self, observations: Any, u: FloatArray, memories: Sequence[Any]) -> Answer:
+        return self._predicted(observations), memories
+
+    def _predicted(self, observations: Any) -> Array:
+        with quietly():
+            if not self.usual:
+                return np.asarray(_action(self.model.predict(observations, deterministic=True)))
+            # what `predict` does, but for walking through all layers each time to set their mode
+            network = getattr(self.model, "policy", self.model)
+            if network.training:
+                network.set_training_mode(False)
+            tensor, _ = network.obs_to_tensor(observations)
+            actions: Array = network._predict(tensor, deterministic=True).cpu().numpy()
+        space = network.action_space
+        actions = actions.reshape(len(actions), *space.shape)
+        if not hasattr(space, "low"):
+            return actions
+        if network.squash_output:
+            return np.asarray(network.unscale_action(actions))
+        return np.clip(actions, space.low, space.high)
+
+
+class PredictPolicy(Policy):
+    """Any other object with ``predict(obs, deterministic=True)``, one observation at a time."""
+
+    def __init__(self, model: Any, training: Training) -> None:
+        self.model, self.training = model, training
 
     def act(self, obs: Any, u: FloatArray) -> Any:
-        answer = self.model.predict(obs, deterministic=True)
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise ProblemError(
-                f"the model's predict returned a {type(answer).__name__}, expected a pair (action, "
-                "state): give policy=lambda obs: … and pick the action out of what it returns"
-            )
-        action, state = answer
-        if state is not None:
-            raise with_memory("its predict returns a state")
-        return action
+        return _action(self.model.predict(obs, deterministic=True))
+
+
+def predicting(model: Any, normalize: str | None = "check", path: Path | None = None) -> Policy:
+    """The policy of a model that has neither memory nor statistics of its own."""
+    training = _examined(model, normalize, path)
+    return SB3Policy(model, training) if _is_sb3(model) else PredictPolicy(model, training)
+
+
+def _is_sb3(model: Any) -> bool:
+    if "stable_baselines3" not in sys.modules:
+        return False
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import BasePolicy
+
+    return isinstance(model, BaseAlgorithm | BasePolicy)
+
+
+def _predicts_as_usual(model: Any) -> bool:
+    """Whether a model's `predict` is Stable-Baselines3's own."""
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.policies import BasePolicy
+
+    usual = (BaseAlgorithm.predict, BasePolicy.predict, DQN.predict)  # DQN's differs at random
+    network = getattr(model, "policy", model)
+    return type(model).predict in usual and type(network).predict is BasePolicy.predict
+
+
+def _action(answer: Any) -> Any:
+    """The action in what `predict` returned."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise ProblemError(
+            f"the model's predict returned a {type(answer).__name__}, expected a pair (action, "
+            "state): give policy=lambda obs: … and pick the action out of what it returns"
+        )
+    action, state = answer
+    if state is not None:
+        raise with_memory("its predict returns a state")
+    return action
 
 
 def load_sb3(
@@ -101,7 +167,7 @@ def load_sb3(
             "was it saved by this algorithm (apeval.load_sb3(path, 'PPO')) and a similar version?"
         ) from error
     if deterministic:
-        return SB3Policy.of(model, normalize, path)
+        return predicting(model, normalize, path)
     return _stochastic(model, _examined(model, normalize, path))
 
 
@@ -190,9 +256,9 @@ def _stochastic(model: Any, training: Training) -> Policy:
 def _random_policy(model: Any) -> Policy:
     policy = model.policy
     if hasattr(policy, "get_distribution"):
-        inner = _distribution(model, np.zeros(model.observation_space.shape, np.float32))
+        inner = _distribution(model, _some_observation(model.observation_space))
         if hasattr(inner, "probs"):
-            return DiscretePolicy(lambda obs: _numbers(_distribution(model, obs).probs))
+            return DiscretePolicy(lambda obs: _numbers(_distribution(model, obs).probs), batch=True)
         if hasattr(inner, "stddev") and not getattr(policy, "squash_output", False):
             space = model.action_space
             return GaussianPolicy(
@@ -200,6 +266,7 @@ def _random_policy(model: Any) -> Policy:
                 lambda obs: _numbers(_distribution(model, obs).stddev),
                 dim=int(np.prod(space.shape)),
                 squash=lambda a: np.clip(a, space.low.ravel(), space.high.ravel()),
+                batch=True,
             )
     if hasattr(getattr(policy, "actor", None), "get_action_dist_params"):
         return GaussianPolicy(
@@ -207,6 +274,7 @@ def _random_policy(model: Any) -> Policy:
             lambda obs: _sac(model, obs)[1],
             dim=int(np.prod(model.action_space.shape)),
             squash=lambda a: policy.unscale_action(np.tanh(a)),
+            batch=True,
         )
     raise ProblemError(
         f"the randomness of {type(model).__name__}'s policy is not known to apeval: use the model "
@@ -214,23 +282,26 @@ def _random_policy(model: Any) -> Policy:
     )
 
 
-def _distribution(model: Any, obs: Any) -> Any:
-    import torch
+def _some_observation(space: Any) -> Any:
+    """Any observation, as a batch of one."""
+    drawn = copy.deepcopy(space)  # the user's own generator is left alone
+    drawn.seed(0)
+    return stacked([drawn.sample()], np.zeros(1, np.int64), 1)
 
-    with torch.no_grad():
-        tensor, _ = model.policy.obs_to_tensor(np.asarray(obs))
+
+def _distribution(model: Any, observations: Any) -> Any:
+    with quietly():
+        tensor, _ = model.policy.obs_to_tensor(observations)
         return model.policy.get_distribution(tensor).distribution
 
 
-def _sac(model: Any, obs: Any) -> tuple[Array, Array]:
-    import torch
-
-    with torch.no_grad():
-        tensor, _ = model.policy.obs_to_tensor(np.asarray(obs))
+def _sac(model: Any, observations: Any) -> tuple[Array, Array]:
+    with quietly():
+        tensor, _ = model.policy.obs_to_tensor(observations)
         mean, log_std, _ = model.policy.actor.get_action_dist_params(tensor)
         return _numbers(mean), _numbers(log_std.exp())
 
 
 def _numbers(tensor: Any) -> FloatArray:
-    row: FloatArray = tensor[0].cpu().numpy().astype(np.float64)
-    return row
+    rows: FloatArray = tensor.cpu().numpy().astype(np.float64)
+    return rows

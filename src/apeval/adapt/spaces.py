@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,43 @@ def fit_action(space: Any, given: Any, who: str = "the policy") -> Any:
     if a.dtype.kind == "f" and not np.isfinite(a).all():
         raise _misfit(who, given, space, "which is NaN or infinite: mend the policy")
     return a.reshape(wanted).astype(space.dtype)
+
+
+def fit_actions(space: Any, given: Sequence[Any] | Array) -> Sequence[Any]:
+    """Actions of many episodes, each in the space's own type; see `fit_action`."""
+    if isinstance(given, np.ndarray) and is_discrete(space) and given.dtype.kind in "iu":
+        numbers = given.reshape(len(given), -1)
+        inside = (numbers >= space.start) & (numbers < space.start + space.n)
+        if numbers.shape[1] == 1 and inside.all():
+            chosen: list[int] = numbers[:, 0].tolist()
+            return chosen
+    return [fit_action(space, action) for action in given]
+
+
+def fit_rows(space: Any, given: Any, n: int, who: str = "the policy") -> Array:
+    """Actions of n episodes in the space's own type, first axis n: whole numbers (n,), or arrays
+    of its shape and dtype."""
+    try:
+        a = np.asarray(given)
+    except Exception as error:
+        raise _misfit(who, given, space, f"which is no array ({error})") from error
+    shape = () if is_discrete(space) else tuple(space.shape)
+    flat = int(np.prod(shape)) == 1 and a.shape in ((n,), (n, 1))
+    if a.dtype.kind not in "biuf" or not (flat or a.shape == (n, *shape)):
+        hint = "does it lack a return statement?" if given is None else f"its shape is {a.shape}"
+        hint += f"; a vector environment wants the actions of all {n} episodes, {(n, *shape)}"
+        raise _misfit(who, given, space, hint)
+    if a.dtype.kind == "f" and not np.isfinite(a).all():
+        raise _misfit(who, given, space, "some of which is NaN or infinite: mend the policy")
+    a = a.reshape(n, *shape)
+    if not is_discrete(space):
+        return a.astype(space.dtype, copy=False)
+    first, last = int(space.start), int(space.start) + int(space.n) - 1
+    if a.dtype.kind == "f" and np.any(a != np.floor(a)):
+        raise _misfit(who, given, space, "return whole numbers")
+    if a.min() < first or a.max() > last:
+        raise _misfit(who, given, space, f"return numbers from {first} to {last}")
+    return a.astype(np.int64, copy=False)
 
 
 def _choice(space: Any, a: Array, given: Any, who: str) -> int:

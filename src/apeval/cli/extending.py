@@ -9,8 +9,8 @@ from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.results.extension import chain, save_extension
 from apeval.results.folder import Run, load
-from apeval.run.merging import merge
-from apeval.run.past import InMemory, Past, differing
+from apeval.run.completed_run import CompletedRun, InMemory, differing
+from apeval.run.merge import merge
 from apeval.simulate.identity.identity import differences, identify, in_short
 
 
@@ -46,7 +46,7 @@ def show_extended(
     earlier: list[Run], memory: InMemory | None, folder: Path | None, json: bool
 ) -> None:
     """The common answer of all runs, stored beside the new one's own."""
-    fresh: Past = load(folder) if folder is not None else _named(memory)
+    fresh: CompletedRun = load(folder) if folder is not None else _named(memory)
     merged = merge([*earlier, fresh], extended=True)
     if folder is not None:
         save_extension(folder, earlier, merged)

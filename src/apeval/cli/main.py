@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from apeval.cli import asking, reading
+from apeval.cli import problem_commands, run_commands
 from apeval.cli.commands import ELSEWHERE, Group, conducted, load, stand_in
 from apeval.cli.options import Quiet
 from apeval.cli.output import hush
 from apeval.errors import ApevalError, blame, unknown, user_frame
 from apeval.remedies import in_shell
-from apeval.stopping import STOPPED, Stoppable, StoppedError
+from apeval.signals import STOPPED, ProgramStoppedError, Stoppable
 from apeval.version import __version__
 
 _REFUSED, _CLOSED = 2, 141
@@ -52,21 +52,21 @@ def options(
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Estimate": {
-        "list": asking.list_,
-        "run": asking.run,
-        "resume": asking.resume,
-        "plan": asking.plan,
-        "truth": asking.truth,
+        "list": problem_commands.list_,
+        "run": problem_commands.run,
+        "resume": problem_commands.resume,
+        "plan": problem_commands.plan,
+        "truth": problem_commands.truth,
     },
-    "Your own problem": {"new": asking.new, "check": asking.check},
+    "Your own problem": {"new": problem_commands.new, "check": problem_commands.check},
     "Stored runs": {
-        "show": reading.show,
-        "report": reading.report,
-        "replay": reading.replay,
-        "reweight": reading.reweight,
-        "compare": reading.compare,
-        "merge": reading.merge,
-        "export": reading.export,
+        "show": run_commands.show,
+        "report": run_commands.report,
+        "replay": run_commands.replay,
+        "reweight": run_commands.reweight,
+        "compare": run_commands.compare,
+        "merge": run_commands.merge,
+        "export": run_commands.export,
     },
     "Experiments": {name: stand_in(name) for name in ELSEWHERE},
 }
@@ -90,7 +90,7 @@ def main() -> None:
     with Stoppable() as signalled:
         try:
             code = _run(signalled)
-        except StoppedError:  # it came while another end was told
+        except ProgramStoppedError:  # it came while another end was told
             code = _told("stopped", STOPPED)
     sys.exit(code)
 

@@ -8,8 +8,8 @@ from apeval.cli.output import note, print_json, say
 from apeval.results.files import write_json
 from apeval.results.folder import load
 from apeval.results.store import EXTENSION
-from apeval.run.merging import merge
-from apeval.run.versus import compare
+from apeval.run.merge import merge
+from apeval.run.policy_comparison import compare
 
 
 def compare_runs(a: Path, b: Path, confidence: float | None, json: bool) -> None:

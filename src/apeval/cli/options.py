@@ -11,6 +11,9 @@ import typer
 from apeval import validate
 from apeval.cli.output import hush
 
+Given = dict[str, Any]
+"""The options of a run that a command line names (see `option_flags`)."""
+
 
 def _hush(value: bool) -> bool:
     if value:
@@ -57,37 +60,8 @@ OwnProblem = Annotated[
         "not bring it along. Problems of apeval need no such option.",
     ),
 ]
-Backend = Annotated[
-    str,
-    typer.Option(
-        help="Who simulates: serial, processes (the cores of this machine) or ray (a cluster); "
-        "the result is the same."
-    ),
-]
-Workers = Annotated[
-    int | None, typer.Option(help="How many workers; by default one for each core.")
-]
-Address = Annotated[
-    str | None,
-    typer.Option(help="With ray: the address of a running cluster, such as auto."),
-]
-Retries = Annotated[
-    int | None,
-    typer.Option(
-        help="How often a block of episodes that did not come back is tried again with the same "
-        "random numbers; 1 by default."
-    ),
-]
-OnFault = Annotated[
-    str | None,
-    typer.Option(
-        help="Then: stop (the default), or count the episode as unresolved, which widens the "
-        "interval."
-    ),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(help="Seconds that an episode may take; needs workers, see --backend."),
+Method = Annotated[
+    str | None, typer.Option(help="A method's name; by default the best for the problem.")
 ]
 Seeds = Annotated[int | None, typer.Option(help="Repetitions.")]
 Tuning = Annotated[

@@ -7,10 +7,12 @@ import shlex
 import typer
 
 from apeval.adapt.address import full_address
+from apeval.cli.live_view import live_progress
+from apeval.cli.option_flags import in_words
+from apeval.cli.options import Given
 from apeval.cli.output import print_json, say
-from apeval.cli.progress import live_progress
 from apeval.cli.running import build_problem
-from apeval.run.planning import plan
+from apeval.run.budget_plan import plan
 
 
 def plan_budget(
@@ -18,8 +20,7 @@ def plan_budget(
     target_error: float,
     pilot_steps: int | None,
     method: str | None,
-    seed: int,
-    confidence: float,
+    given: Given,
     assignments: list[str],
     json: bool,
 ) -> None:
@@ -32,11 +33,10 @@ def plan_budget(
             target_error,
             pilot_steps=pilot_steps,
             method=method,
-            seed=seed,
-            confidence=confidence,
             settings=settings,
             listener=listener,
-            command=_command(name, method, seed, confidence, assignments),
+            command=_command(name, method, given, assignments),
+            **given,
         )
     if json:
         print_json(found.as_json())
@@ -46,12 +46,9 @@ def plan_budget(
         raise typer.Exit(1)
 
 
-def _command(
-    name: str, method: str | None, seed: int, confidence: float, assignments: list[str]
-) -> str:
+def _command(name: str, method: str | None, given: Given, assignments: list[str]) -> str:
     words = ["apeval", "run", name]
     words += ["--method", method] if method else []
-    words += ["--seed", str(seed)] if seed else []
-    words += ["--confidence", f"{confidence:g}"] if confidence != 0.95 else []
+    words += in_words(given)
     words += [word for text in assignments for word in ("--set", text)]
     return " ".join(shlex.quote(word) for word in words)

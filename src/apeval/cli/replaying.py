@@ -6,9 +6,9 @@ from pathlib import Path
 
 from apeval.cli.output import note, print_json, say
 from apeval.errors import ApevalError
+from apeval.results.failure_replay import replay_failure, replay_mode
 from apeval.results.fault_replay import replay_fault
 from apeval.results.folder import load
-from apeval.results.replaying import replay_failure, replay_mode
 
 
 def replay_run(

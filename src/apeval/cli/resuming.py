@@ -7,19 +7,21 @@ from pathlib import Path
 
 import typer
 
+from apeval.cli.live_view import live_progress
+from apeval.cli.options import Given
 from apeval.cli.output import note
-from apeval.cli.progress import live_progress
-from apeval.cli.running import How, show_result
+from apeval.cli.running import show_result
 from apeval.errors import ApevalError
 from apeval.remedies import in_shell
 from apeval.results.folder import Run, load
 from apeval.results.inputs import read_inputs
 from apeval.results.manifest import read_state
-from apeval.results.resuming import resume
+from apeval.results.resume import resume
+from apeval.run.run_options import FINISH
 
 
 def resume_run(
-    folder: Path, problem: str | None, how: How, allow_changes: bool, json: bool
+    folder: Path, problem: str | None, given: Given, allow_changes: bool, json: bool
 ) -> None:
     """Go on with a run and show it."""
     if not read_state(folder).resumable:
@@ -33,10 +35,10 @@ def resume_run(
             folder,
             problem,
             listener=watcher,
-            on_interrupt="finish",
+            on_interrupt=FINISH,
             allow_changes=allow_changes,
             tell=lambda text: typer.echo(f"apeval: {in_shell(text)}", err=True),
-            **how.given(),
+            **given,
         )
     show_result(result, earlier, None, folder, json)
 

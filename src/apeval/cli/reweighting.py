@@ -11,7 +11,7 @@ import typer
 from apeval.cli.output import print_json, say
 from apeval.cli.running import PREFIX
 from apeval.errors import ApevalError
-from apeval.problem.change import parse_change
+from apeval.problem.law_change import parse_change
 from apeval.results.folder import Run, load
 from apeval.run.whatif import WhatIf, reweight
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import typer
 
 from apeval.adapt.address import full_address
 from apeval.cli.extending import extended_runs, next_seed, show_extended
+from apeval.cli.live_view import live_progress
+from apeval.cli.options import Given
 from apeval.cli.output import note, print_json, say
-from apeval.cli.progress import live_progress
 from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
@@ -23,10 +23,11 @@ from apeval.results.inputs import how_to_resume
 from apeval.results.recorder import Recorder
 from apeval.results.store import refuse_another
 from apeval.results.tensorboard import TensorBoard
+from apeval.run.completed_run import InMemory
 from apeval.run.evaluate import evaluate
-from apeval.run.past import InMemory
 from apeval.run.progress import Listener, Progress
 from apeval.run.result import Result
+from apeval.run.run_options import FINISH
 
 _DEFAULT_STEPS = 9_000
 PREFIX = "problem."
@@ -34,73 +35,40 @@ PREFIX = "problem."
 
 def run_problem(
     name: str,
-    view: str | None,
     method: str | None,
-    steps: int | None,
-    episodes: int | None,
-    target_error: float | None,
-    below: float | None,
-    seed: int | None,
-    confidence: float,
+    given: Given,
     assignments: list[str],
+    *,
+    view: str | None,
+    extend: Path | None,
+    tensorboard: Path | None,
+    fresh: bool,
     out: Path | None,
     json: bool,
-    check: bool = True,
-    extend: Path | None = None,
-    tensorboard: Path | None = None,
-    how: How | None = None,
-    block: int | None = None,
-    fresh: bool = False,
 ) -> None:
     """Evaluate, show, and store where asked."""
-    name = full_address(name)
-    problem, settings = build_problem(name, assignments)
-    how = how or How()
+    problem, settings = build_problem(full_address(name), assignments)
     if view is not None:
         problem = problem.seen_as(view)
-    if steps is None and episodes is None and target_error is None:
-        steps = _DEFAULT_STEPS
-    earlier = [] if extend is None else extended_runs(extend, problem, seed, out)
-    seed = next_seed(earlier) if seed is None else seed
+    if not {"steps", "episodes", "target_error"} & given.keys():
+        given["steps"] = _DEFAULT_STEPS
+    earlier = [] if extend is None else extended_runs(extend, problem, given.get("seed"), out)
+    given.setdefault("seed", next_seed(earlier))
     recorder = None if out is None else _recorder(out, problem, earlier, fresh)
     memory = InMemory(problem) if earlier and recorder is None else None
     with live_progress(quiet=json) as watcher, _log(tensorboard) as log:
         result = evaluate(
             problem,
             method,
-            steps=steps,
-            episodes=episodes,
-            target_error=target_error,
-            below=below,
-            seed=seed,
-            confidence=confidence,
-            settings=settings,
             listener=_both(watcher, None if log is None else log.listen),
             recorder=recorder or memory,
-            block=block,
-            on_interrupt="finish",
-            check=check,
-            **how.given(),
+            settings=settings,
+            on_interrupt=FINISH,
+            **given,
         )
         if log is not None:
             log.finish(result)
     show_result(result, earlier, memory, None if recorder is None else recorder.folder, json)
-
-
-@dataclass(frozen=True)
-class How:
-    """Who simulates, and what happens when a simulator does not come back; None: as usual."""
-
-    backend: str = "serial"
-    workers: int | None = None
-    address: str | None = None
-    on_fault: str | None = None
-    retries: int | None = None
-    time_limit: float | None = None
-
-    def given(self) -> dict[str, Any]:
-        """What was said, for `evaluate`."""
-        return {k: v for k, v in vars(self).items() if v is not None}
 
 
 def show_result(

@@ -14,16 +14,23 @@ from apeval.adapt.address import build, check_parameters, is_address
 from apeval.errors import ApevalError, ProblemError, unknown
 from apeval.plugins import PROBLEMS, plugged
 from apeval.problem.problem import Problem
-from apeval.problem.registry import ENTRIES, Entry
+from apeval.problem.registry import ENTRIES, RegisteredProblem
 
-ELSEWHERE = (
-    "int-multi", "int-v0", "int-v1", "lunarlander", "minigrid-s1", "minigrid-s2", "minigrid-s3",
-    "minigrid-stuck", "pendulum", "pendulum-discrete",
-)  # fmt: skip
-"""Problems of the extra `paper`, for the message where it is missing."""
+ELSEWHERE = {
+    "paper": (
+        "int-multi", "int-v0", "int-v1", "lunarlander", "minigrid-s1", "minigrid-s2", "minigrid-s3",
+        "minigrid-stuck", "pendulum", "pendulum-discrete",
+    ),
+    "public": (
+        "aa228v-pendulum", "brp", "cartpole", "cluster", "double-well", "nofis-cube", "nofis-leaf",
+        "nofis-levy", "nofis-powell", "nofis-rosen", "ornstein-uhlenbeck", "philosophers",
+        "rp107", "rp110", "rp111", "rp25", "rp28", "rp77", "zeroconf",
+    ),
+}  # fmt: skip
+"""Problems of the extras, by extra, for the message where one is missing."""
 
 
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, RegisteredProblem]:
     """All registered problems, by name, with those of installed packages."""
     _load_own()
     for entry_point in plugged(PROBLEMS).values():
@@ -31,7 +38,7 @@ def entries() -> dict[str, Entry]:
     return dict(sorted(ENTRIES.items()))
 
 
-def find_entry(name: str) -> Entry | None:
+def find_entry(name: str) -> RegisteredProblem | None:
     """A registered problem, or None; only the module that has it is loaded.
 
     Args:
@@ -78,10 +85,8 @@ def make(name: str, /, **parameters: Any) -> Problem:
     if entry is None:
         if isinstance(name, str) and is_address(name):
             return build(name, parameters)
-        if isinstance(name, str) and name.partition("@")[0] in ELSEWHERE and not _has_extra():
-            raise ApevalError(
-                f"{name} is in a package that is not installed: pip install 'apeval[paper]'"
-            )
+        if isinstance(name, str):
+            _refuse_missing(name)
         raise unknown("problem", name, entries())
     given = check_parameters(name, entry.factory, parameters, told=("name",))
     for key, value in given.items():
@@ -92,5 +97,10 @@ def make(name: str, /, **parameters: Any) -> Problem:
     return entry.factory(**given)
 
 
-def _has_extra() -> bool:
-    return set(ELSEWHERE) <= set(plugged(PROBLEMS))
+def _refuse_missing(name: str) -> None:
+    """A problem of an extra that is not installed is no unknown name."""
+    for extra, problems in ELSEWHERE.items():
+        if name.partition("@")[0] in problems and not set(problems) <= set(plugged(PROBLEMS)):
+            raise ApevalError(
+                f"{name} is in a package that is not installed: pip install 'apeval[{extra}]'"
+            )

@@ -7,8 +7,8 @@ import numpy as np
 from apeval.errors import ProblemError
 from apeval.problem.problem import Problem
 from apeval.problem.registry import register
-from apeval.problem.table import SAFE_END, TabularModel, failure_code
-from apeval.problem.tabular import tabular_problem
+from apeval.problem.tabular_model import SAFE_END, TabularModel, failure_code
+from apeval.problem.tabular_problem import tabular_problem
 from apeval.problem.truth import Truth
 
 DOWN, UP = 0, 1

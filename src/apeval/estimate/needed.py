@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 
 from apeval.estimate.interval import effective_size, stratified
+from apeval.estimate.precision_target import of_a_look
 from apeval.estimate.sample import Sample
-from apeval.estimate.target import of_a_look
 from apeval.problem.types import FloatArray
 
 _REPEATS, _QUANTILES = 200, (0.05, 0.5, 0.95)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from apeval.errors import unknown
+from apeval.errors import ApevalError, unknown
+from apeval.plugins import METHODS, plugged
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
 from apeval.remedies import Note
@@ -32,7 +33,7 @@ class Exploration:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedBatch:
     """A batch drawn while learning, from a proposal that was frozen for it, that counts in the
     estimate with a share set before it was drawn."""
 
@@ -67,7 +68,7 @@ class Learner(ABC):
         """What the next `advance` will do, for who watches: exploring or learning."""
         return "learning"
 
-    def counted(self) -> list[Counted]:
+    def counted(self) -> list[CountedBatch]:
         """Batches of learning that count in the estimate; the frozen stage has the rest of 1."""
         return []
 
@@ -112,6 +113,9 @@ class Method:
     """Why the method cannot treat a problem, or None where it can."""
 
 
+ELSEWHERE = {"ape-discrete": "paper", "ape-scalable": "scalable", "cem-discrete": "paper"}
+"""Methods of other packages of this repository, with the extra that has each: for the message where
+it is missing."""
 _PACKAGE = "apeval.learn"
 _METHODS: dict[str, Method] = {}
 L = TypeVar("L", bound=Callable[[Problem, Any], Learner])
@@ -134,27 +138,38 @@ def method(
 
 
 def methods() -> dict[str, Method]:
-    """All registered methods, by name: one module or package each beside this file."""
+    """All registered methods, by name: one module or package each beside this file, and those of
+    installed packages."""
     package = importlib.import_module(_PACKAGE)
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{_PACKAGE}.{module.name}")
+    for entry_point in plugged(METHODS).values():
+        entry_point.load()
     return dict(sorted(_METHODS.items()))
 
 
 def find_method(name: str) -> Method:
-    """A method by name. The module is named like it, with _ for -, and is the only one that is
-    loaded; all are where there is none of that name.
+    """A method by name; only the module that has it is loaded, all where there is none.
 
     Args:
-        name: As it was registered.
+        name: As it was registered. A module of the core is named like it, with _ for -; one of
+            another package is named by its entry point.
 
     Raises:
+        ApevalError: The package that has it is not installed.
         UnknownNameError: No method has this name.
     """
     if isinstance(name, str) and name not in _METHODS:
         module = name.replace("-", "_")
         if module.isidentifier() and importlib.util.find_spec(f"{_PACKAGE}.{module}"):
             importlib.import_module(f"{_PACKAGE}.{module}")
+        elif name in plugged(METHODS):
+            plugged(METHODS)[name].load()
+        elif name in ELSEWHERE:
+            raise ApevalError(
+                f"{name} is in a package that is not installed: "
+                f"pip install 'apeval[{ELSEWHERE[name]}]'"
+            )
     if isinstance(name, str) and name in _METHODS:
         return _METHODS[name]
     known = methods()

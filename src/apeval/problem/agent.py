@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from apeval.problem.answers import as_array
 from apeval.problem.draws import AGENT, Draws
 from apeval.problem.laws import pick
+from apeval.problem.returned_arrays import as_array
 from apeval.problem.types import Array, FloatArray
 
 

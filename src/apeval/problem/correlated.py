@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ProblemError
+from apeval.problem.argument_copies import own
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance, Law
-from apeval.problem.own import own
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
 

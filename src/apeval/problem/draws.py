@@ -21,7 +21,7 @@ _LOW32, _32, _6, _26 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(6), np.ui
 _HALF, _TO_UNIT = 0.5, 2.0**-52
 
 #: What a stream is for. Each purpose has its own numbers in the same episode.
-DYNAMICS, AGENT, NATURE, MIXTURE, PATIENCE = 0, 1, 2, 3, 4
+DYNAMICS, AGENT, NATURE, MIXTURE, ROULETTE = 0, 1, 2, 3, 4
 
 
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:

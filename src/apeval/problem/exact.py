@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.problem.table import SAFE_END, TabularModel
+from apeval.problem.tabular_model import SAFE_END, TabularModel
 from apeval.problem.truth import Truth
 from apeval.problem.types import BoolArray, FloatArray
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from apeval.errors import ProblemError
 from apeval.problem.agent import Agent
+from apeval.problem.argument_copies import own
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
-from apeval.problem.own import own
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray
 
@@ -29,6 +29,11 @@ Apply = Callable[[Any, Any, Any], tuple[Any, Any, bool, bool, dict[str, Any]]]
 """``apply(env, a_A, a_E)``: one step of one episode, returns what ``env.step`` returns."""
 Start = Callable[[Any, int, Any], tuple[Any, dict[str, Any]]]
 """``reset(env, seed, a_0)``: starts one episode, returns what ``env.reset`` returns."""
+ApplyToAll = Callable[
+    [Sequence[Any], Sequence[Any], Sequence[Any], Draws],
+    Sequence[tuple[Any, Any, bool, bool, dict[str, Any]]],
+]
+"""``apply(envs, a_A, a_E, draws)``: one step of every episode."""
 View = Callable[[Any, dict[str, Any]], Any]
 """``view(obs, info)``: what a method sees of one episode, a number or a vector."""
 
@@ -96,22 +101,36 @@ def from_gymnasium(
         ...     horizon=10,
         ... )
     """
-    fleet = _Fleet(make_env, apply or _nature_acts, reset or _plain_reset)
-    batch_agent = agent if agent is None or hasattr(agent, "act") else _EachRow(agent)
-    return Problem(
+    return fleet_problem(
+        make_env,
+        apply=_EachApplied(apply or _nature_acts),
+        start=reset or _plain_reset,
         nominal=nominal,
-        reset=fleet.reset,
-        step=fleet.step,
         failed=_EachJudged(failed, np.int64),
-        done=_EachJudged(done or _over, np.bool_),
+        done=over if done is None else _EachJudged(done, np.bool_),
         margin=None if margin is None else _EachJudged(margin, np.float64),
         horizon=horizon,
-        agent=batch_agent,
+        agent=agent if agent is None or hasattr(agent, "act") else _EachRow(agent),
         initial=initial,
-        views={k: _EachView(v) for k, v in (views or {"observation": flat_observation}).items()},
+        views={k: EachView(v) for k, v in (views or {"observation": flat_observation}).items()},
         chunk=chunk,
         **rest,
     )
+
+
+def fleet_problem(
+    make_env: Callable[[], Any], *, apply: ApplyToAll, start: Start, **parts: Any
+) -> Problem:
+    """A problem whose state is a set of environments under way, with functions of all of them.
+
+    Args:
+        make_env: Makes an environment.
+        apply: ``apply(envs, a_A, a_E, draws)``: one step of each, what each ``env.step`` returns.
+        start: ``start(env, seed, a_0)``: starts one episode.
+        **parts: Further arguments of `Problem`; its functions get a `Running`.
+    """
+    fleet = _Fleet(make_env, apply, start)
+    return Problem(reset=fleet.reset, step=fleet.step, **parts)
 
 
 class _Hold:
@@ -164,7 +183,7 @@ class Running:
 class _Fleet:
     """All environments of a problem: those in use, and those waiting."""
 
-    def __init__(self, make_env: Callable[[], Any], apply: Apply, start: Start) -> None:
+    def __init__(self, make_env: Callable[[], Any], apply: ApplyToAll, start: Start) -> None:
         self.make_env, self.apply, self.start = make_env, apply, start
         self._free: list[Any] = []
         # runs when the last hold and the problem are gone, at the latest when Python exits
@@ -191,8 +210,8 @@ class _Fleet:
 
     def step(self, x: Running, a_A: Array, a_E: Array, draws: Draws) -> Running:
         """f_E in each environment."""
-        rows = zip(x.envs, a_A, a_E, strict=True)
-        answers = [self.apply(env, _action(a), _action(e)) for env, a, e in rows]
+        actions = [_action(a) for a in a_A], [_action(e) for e in a_E]
+        answers = self.apply(x.envs, *actions, draws)
         return Running(
             x.holds,
             [answer[0] for answer in answers],
@@ -228,8 +247,9 @@ def _plain_reset(env: Any, seed: int, a_0: Any) -> Any:
     return env.reset(seed=seed) if a_0 is None else env.reset(seed=seed, options={"a_0": a_0})
 
 
-def _over(obs: Any, terminated: bool, truncated: bool, info: dict[str, Any]) -> bool:
-    return terminated or truncated
+def over(x: Running) -> BoolArray:
+    """Which episodes their environments have ended."""
+    return x.terminated | x.truncated
 
 
 def flat_observation(obs: Any, info: dict[str, Any]) -> Array:
@@ -244,6 +264,18 @@ def flat_observation(obs: Any, info: dict[str, Any]) -> Array:
 
 
 @dataclass(frozen=True)
+class _EachApplied:
+    """A step of one episode, as a step of all."""
+
+    apply: Apply
+
+    def __call__(
+        self, envs: Sequence[Any], a_A: Sequence[Any], a_E: Sequence[Any], draws: Draws
+    ) -> list[Any]:
+        return [self.apply(env, a, e) for env, a, e in zip(envs, a_A, a_E, strict=True)]
+
+
+@dataclass(frozen=True)
 class _EachRow:
     """A policy on one observation, as a policy on a batch."""
 
@@ -254,7 +286,9 @@ class _EachRow:
 
 
 @dataclass(frozen=True)
-class _EachView:
+class EachView:
+    """A view of one episode, as a view of all."""
+
     view: View
 
     def __call__(self, x: Running) -> Array:

@@ -10,16 +10,19 @@ import numpy as np
 
 from apeval.errors import ProblemError, unknown
 from apeval.problem.agent import Agent, as_agent
-from apeval.problem.answers import as_array, is_array_like
+from apeval.problem.argument_copies import WithOwnArguments, own, own_law
 from apeval.problem.draws import Draws
+from apeval.problem.field_checks import check_parts
 from apeval.problem.laws import Disturbance, Law
-from apeval.problem.own import WithOwnArguments, own, own_law
-from apeval.problem.parts import check_parts
-from apeval.problem.table import TabularModel
+from apeval.problem.returned_arrays import as_array, is_array_like
+from apeval.problem.specification.event import FailureEvent
+from apeval.problem.specification.monitored import monitored_parts
+from apeval.problem.tabular_model import TabularModel
 from apeval.problem.truth import Computed, Truth
 from apeval.problem.types import Array, FloatArray
 
 SAFETY_CAP = 100_000
+_KINDS = ("failure",)
 _GET_ARRAYS = ("reset", "step", "failed", "done", "margin")
 
 
@@ -70,9 +73,10 @@ class Problem:
     step: Callable[[Any, Array, Array, Draws], Any]
     """The environment f_E: ``step(x, a_A, a_E, draws) -> x``, with a_A of shape (n, d_A) and a_E
     of shape (n, d_E)."""
-    failed: Callable[[Any], Array]
+    failed: Callable[[Any], Array] | FailureEvent
     """The failure event, read after every decision (not in the state that `reset` gives): shape
-    (n,), a boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``)."""
+    (n,), a boolean, or an integer kind (0 = no failure, k = ``kinds[k − 1]``). Or what
+    `apeval.spec` returns: an event over the whole episode, from the state that `reset` gives."""
     horizon: int | None
     """Decisions per episode at the most; None: until `done` or `failed`."""
     agent: Agent | Callable[[Any], Array] | None = None
@@ -89,7 +93,7 @@ class Problem:
     """Failure and margin are read in the last state only, not in every one."""
     horizon_kind: int = 0
     """The kind of failure that reaching the horizon is (0: none)."""
-    kinds: tuple[str, ...] = ("failure",)
+    kinds: tuple[str, ...] = _KINDS
     """Names of the failure kinds."""
     views: Mapping[str, Callable[[Any], Array]] = field(
         default_factory=lambda: {"state": _identity}
@@ -118,12 +122,34 @@ class Problem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", as_agent(self.agent))
         check_parts(self)
+        if isinstance(self.failed, FailureEvent):
+            self._monitor(self.failed)
         for part in _GET_ARRAYS:
             if (call := getattr(self, part)) is not None:
                 object.__setattr__(self, part, WithOwnArguments(call))
         object.__setattr__(self, "view", self.view or next(iter(self.views)))
         if self.view not in self.views:
             raise unknown("view", self.view, self.views)
+
+    def _monitor(self, event: FailureEvent) -> None:
+        """Failure over whole episodes: monitors become part of the state."""
+        given = {"margin": None, "judge_at_end": False, "horizon_kind": 0, "table": None}
+        for part, default in given.items():
+            if getattr(self, part) != default:
+                raise ProblemError(
+                    f"`{part}` does not go with a specification, whose robustness is the margin "
+                    "and which says itself when it is violated: leave it out"
+                )
+        if tuple(self.kinds) not in (_KINDS, event.kinds):
+            raise ProblemError(
+                "`kinds` does not go with a specification: name it there, apeval.spec(…, kind=…)"
+            )
+        parts = monitored_parts(
+            event, nominal=self.nominal, reset=self.reset, step=self.step, agent=self.agent,
+            done=self.done, views=self.views,
+        )  # fmt: skip
+        for part, value in parts.items():
+            object.__setattr__(self, part, value)
 
     def observe(self, x: Any) -> Array:
         """What a method sees of the simulator's state.

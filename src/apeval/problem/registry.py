@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Factory)
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegisteredProblem:
     """A registered problem: how to build it, and one line about it."""
 
     name: str
@@ -24,7 +24,7 @@ class Entry:
     """``module:function`` that draws an episode: see `apeval.results.drawing`."""
 
 
-ENTRIES: dict[str, Entry] = {}
+ENTRIES: dict[str, RegisteredProblem] = {}
 
 
 def register(
@@ -44,7 +44,7 @@ def register(
 
     def decorate(factory: F) -> F:
         for name in names:
-            ENTRIES[name] = Entry(name, factory, description, drawing)
+            ENTRIES[name] = RegisteredProblem(name, factory, description, drawing)
         return factory
 
     return decorate

@@ -14,7 +14,7 @@ from apeval.simulate.replay import Record
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedEpisode:
     """One episode: enough to happen again, and what was recorded of it."""
 
     record: Record
@@ -24,7 +24,7 @@ class Recorded:
     outcome: str
 
 
-Drawing = Callable[[Problem, Recorded], Scene]
+Drawing = Callable[[Problem, RecordedEpisode], Scene]
 """``draw(problem, it)``: the recorded episode as a scene."""
 
 

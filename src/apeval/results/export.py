@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from apeval.atomic_files import written_whole
 from apeval.problem.types import Array
 from apeval.results.folder import Run
 from apeval.results.store import prepare
-from apeval.writing import written_whole
 
 Row = list[Any]
 
@@ -42,8 +42,8 @@ def _write(path: Path, rows: Iterable[Row]) -> Path:
 
 def _episodes(run: Run) -> Iterator[Row]:
     """One row per recorded episode; those of learning have no weight."""
-    yield ["id", "stage", "component", "kind", "unresolved", "given_up", "length", "margin",
-           "log_weight", "weight"]  # fmt: skip
+    yield ["id", "stage", "component", "kind", "unresolved", "ended_by_roulette", "length",
+           "margin", "log_weight", "weight"]  # fmt: skip
     kinds = ["", *run.result.kinds]
     order = np.argsort(run.ids, kind="stable")
     ids, log_w = run.ids[order], run.sample.log_weights[order]
@@ -59,7 +59,7 @@ def _episodes(run: Run) -> Iterator[Row]:
                 int(batch.component[i]),
                 kinds[kind] if kind < len(kinds) else str(kind),
                 int(batch.unresolved[i]),
-                int(batch.given_up[i]),
+                int(batch.ended_by_roulette[i]),
                 int(batch.length[i]),
                 _cell(batch.margin[i]),
                 _cell(log_weight),

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from apeval.errors import ApevalError
+from apeval.results.dataclass_json import build
 from apeval.results.files import read_object
 from apeval.results.folder import Run, load
 from apeval.results.manifest import write_listed
 from apeval.results.plausible import check_merged
-from apeval.results.rebuild import build
 from apeval.results.store import EXTENSION
-from apeval.run.merging import Merged
+from apeval.run.merge import Merged
 
 
 def save_extension(folder: Path, earlier: list[Run], merged: Merged) -> Path:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ApevalError
-from apeval.results.faults import FAULTS, Fault, FaultRecord, read_faults
+from apeval.results.dataclass_json import build
+from apeval.results.fault_log import FAULTS, Fault, FaultRecord, read_faults
 from apeval.results.inputs import read_inputs
-from apeval.results.rebuild import build
-from apeval.results.recipe import build_again
+from apeval.results.problem_rebuild import build_again
 from apeval.simulate.adversary import only
-from apeval.simulate.isolate import Apart
+from apeval.simulate.isolation import InOwnProcess
+from apeval.simulate.partial_episode import FaultyEpisode
 from apeval.simulate.replay import Record, script
 from apeval.simulate.task import Task
-from apeval.simulate.witness import Guilty
 
 _PATIENCE = 60.0  # seconds, where the run had no time limit
 
@@ -52,7 +52,8 @@ class FaultAgain:
 
 def replay_fault(folder: Path, number: int, address: str | None = None) -> FaultAgain:
     """Fault 1, 2, … of a run, in a process of its own: it may hang or die."""
-    asked = read_inputs(folder).inputs
+    read = read_inputs(folder)
+    asked, time_limit = read.inputs, read.options.time_limit
     faults = [build(Fault, entry, folder / FAULTS) for entry in read_faults(folder)]
     if not faults:
         raise ApevalError(f"the run in {folder} had no fault")
@@ -68,12 +69,12 @@ def replay_fault(folder: Path, number: int, address: str | None = None) -> Fault
     record = _record(fault.record)
     total = len(record.a_E) + (0 if problem.initial is None else 1)
     task = Task(only(script(problem, record)), record.id, 0, 1, max(total, 1))
-    cell = Apart(problem.blind(), np.array(record.key, np.uint64), asked.time_limit or _PATIENCE)
+    cell = InOwnProcess(problem.blind(), np.array(record.key, np.uint64), time_limit or _PATIENCE)
     try:
         again = cell.run(task)
     finally:
         cell.close()
-    now = again.trouble.text if isinstance(again, Guilty) else None
+    now = again.trouble.text if isinstance(again, FaultyEpisode) else None
     return FaultAgain(fault, now, fault.record.a_E)
 
 

@@ -12,8 +12,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from apeval.atomic_files import write_bytes as write_bytes
 from apeval.errors import ApevalError
-from apeval.writing import write_bytes as write_bytes
 
 LARGEST_JSON = 256 * 2**20
 DEEPEST = 64

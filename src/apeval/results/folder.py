@@ -16,14 +16,14 @@ from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.results import journal
-from apeval.results.agreement import check_agreement, check_batch
+from apeval.results.consistency import check_agreement, check_batch
+from apeval.results.dataclass_json import build
 from apeval.results.files import read_json, read_object
 from apeval.results.inputs import check_about
 from apeval.results.manifest import PROVENANCE, Manifest, check, check_all, read_complete, seal
-from apeval.results.model import ARRAYS, STRUCTURE, Model, read_model
+from apeval.results.model import ARRAYS, STRUCTURE, StoredModel, read_model
 from apeval.results.plausible import check_records, check_result
-from apeval.results.rebuild import build
-from apeval.results.recipe import build_again
+from apeval.results.problem_rebuild import build_again
 from apeval.results.samples import SAMPLE, read_sample
 from apeval.results.store import CURVE, RECORDS, RESULT
 from apeval.run.result import SCHEMA_VERSION, Result
@@ -179,7 +179,7 @@ class Run:
         return join(kept)
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> StoredModel:
         """The frozen proposal as numbers."""
         for name in (ARRAYS, STRUCTURE):
             check(self.path, name, self.manifest)

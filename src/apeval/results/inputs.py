@@ -11,12 +11,12 @@ from typing import Any
 from apeval.adapt.address import is_address
 from apeval.environments import find_entry
 from apeval.errors import ApevalError
-from apeval.estimate.sample import AUTO
 from apeval.problem.problem import Problem
 from apeval.remedies import Call
+from apeval.results.dataclass_json import build, damaged
 from apeval.results.files import read_object
 from apeval.results.provenance import SCHEMA_VERSION, inputs_hash, source_hash
-from apeval.results.rebuild import build
+from apeval.run.run_options import ALWAYS_STORED, STORED, RunOptions
 from apeval.simulate.identity.identity import differences, identify
 from apeval.simulate.identity.reference import Reference
 from apeval.version import __version__
@@ -26,31 +26,21 @@ INPUTS = "run.json"
 
 @dataclass(frozen=True)
 class Inputs:
-    """What `evaluate` is called with once more when a run is resumed."""
+    """What a run was asked, besides its options."""
 
     problem: str
     view: str
-    method: str
-    seed: int
-    settings: Mapping[str, Any]
     parameters: Mapping[str, Any]
     budget: Mapping[str, int]
-    target_error: float | None
-    below: float | None
-    confidence: float
-    block: int
-    on_fault: str
-    retries: int
-    time_limit: float | None
-    check: bool = True
-    estimator: str = AUTO
+    """`steps` or `episodes`."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class StoredInputs:
     """A run's inputs as its folder has them."""
 
     inputs: Inputs
+    options: RunOptions
     about: Mapping[str, Any]
     """All of run.json."""
     extends: tuple[str, ...]
@@ -83,7 +73,7 @@ def how_to_resume(folder: Path) -> Call:
     return Call("resume", str(folder), name if is_address(name) else "")
 
 
-def read_inputs(folder: Path) -> Asked:
+def read_inputs(folder: Path) -> StoredInputs:
     """The inverse of `write_inputs`."""
     where = folder / INPUTS
     if not where.exists() and not where.is_symlink():
@@ -98,10 +88,22 @@ def read_inputs(folder: Path) -> Asked:
     extends = about.get("extends")
     if not isinstance(extends, list) or not all(isinstance(p, str) for p in extends):
         raise ApevalError(f"{where} is damaged: it does not list the earlier runs")
-    return Asked(build(Inputs, about.get("inputs"), where), about, tuple(extends))
+    inputs = build(Inputs, about["inputs"], where)
+    options = _options(about["inputs"], inputs.budget, where)
+    return StoredInputs(inputs, options, about, tuple(extends))
 
 
-def changes(asked: Asked, problem: Problem, ask: Callable[[], Reference | None]) -> list[str]:
+def _options(data: Mapping[str, Any], budget: Mapping[str, int], where: Path) -> RunOptions:
+    missing = [name for name in ALWAYS_STORED if name not in data]
+    if missing:
+        raise damaged(where, f"{missing[0]} is missing")
+    units = {unit: budget.get(unit) for unit in ("steps", "episodes")}
+    return build(RunOptions, {**{k: data[k] for k in STORED if k in data}, **units}, where)
+
+
+def changes(
+    asked: StoredInputs, problem: Problem, ask: Callable[[], Reference | None]
+) -> list[str]:
     """What is no longer as it was when the run began, and might change its result.
 
     Args:
@@ -110,7 +112,7 @@ def changes(asked: Asked, problem: Problem, ask: Callable[[], Reference | None])
         ask: What the problem does; None where it must not be asked.
     """
     about, found = asked.about, []
-    if about.get("source_sha256") != source_hash(asked.inputs.problem):
+    if about.get("source_sha256") != source_hash(asked.inputs.problem, asked.options.method):
         found.append(f"apeval's own code (now {__version__})")
     versions = about.get("versions")
     for name, version in (versions if isinstance(versions, dict) else {}).items():

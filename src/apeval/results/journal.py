@@ -25,28 +25,17 @@ from apeval.results.columns import read_about, read_table, write_table
 from apeval.results.files import regular, whole
 from apeval.results.laws import flatten, rebuild
 from apeval.simulate.adversary import Nominal
-from apeval.simulate.episodes import Episodes
+from apeval.simulate.episodes import PER_EPISODE, Episodes
 
 JOURNAL = "episodes"
 SCHEMA_VERSION = 3
 EMPTY = ""
 """The digest before the first batch."""
-_PER_EPISODE = (
-    "ids",
-    "component",
-    "length",
-    "kind",
-    "unresolved",
-    "given_up",
-    "margin",
-    "s_end",
-    "a_0",
-)
 DENSITY = "log_p"
 """The nominal log-density of each episode, which its decisions must have."""
 _PER_DECISION = ("episode", "t", "s", "a_A", "a_E")
 _NAME = re.compile(r"(\d{6,9})\.(episodes|decisions)\.parquet")
-_YES_NO = ("unresolved", "given_up")
+_YES_NO = ("unresolved", "ended_by_roulette")
 _WHOLE = ("ids", "component", "length", "kind", "episode", "t")
 
 
@@ -89,7 +78,7 @@ def write_batch(folder: Path, number: int, batch: Episodes, position: int, bond:
     decisions, episodes = paths(folder, number)
     rows = {name: getattr(batch, name) for name in _PER_DECISION}
     write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
-    each = {name: getattr(batch, name) for name in _PER_EPISODE}
+    each = {name: getattr(batch, name) for name in PER_EPISODE}
     each[DENSITY] = _densities(batch)
     write_table(episodes, {**each, **law_0_columns}, {**about, "law_0": law_0})
     return digest(folder, number)
@@ -163,10 +152,10 @@ def _read(folder: Path, number: int) -> tuple[Episodes, Array]:
     for path, it in ((decisions, about_rows), (episodes, about)):
         _check_version(path, it, number)
     _check_fields(decisions, rows, _PER_DECISION, ("s", "a_A", "a_E"))
-    _check_fields(episodes, each, (*_PER_EPISODE, DENSITY), ("s_end", "a_0"))
+    _check_fields(episodes, each, (*PER_EPISODE, DENSITY), ("s_end", "a_0"))
     law_0 = about.get("law_0")
     batch = Episodes(
-        **{name: each[name] for name in _PER_EPISODE},
+        **{name: each[name] for name in PER_EPISODE},
         **{name: rows[name] for name in _PER_DECISION},
         law=rebuild(about_rows.get("law"), rows, decisions),
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),

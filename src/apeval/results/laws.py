@@ -21,7 +21,7 @@ from apeval.problem.types import Array
 from apeval.remedies import Option
 from apeval.results.columns import pack, unpack
 
-_OURS = ("apeval.problem.", "apeval.adapt.", "apeval_paper.")
+_OURS = ("apeval.problem.", "apeval.adapt.", "apeval_paper.", "apeval_public.")
 _DEEPEST = 8
 
 

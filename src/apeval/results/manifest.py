@@ -11,7 +11,7 @@ from typing import Any
 from apeval.errors import ApevalError
 from apeval.results import journal
 from apeval.results.columns import LARGEST
-from apeval.results.faults import FAULTS
+from apeval.results.fault_log import FAULTS
 from apeval.results.files import as_json, read_object, regular, whole, write_json
 from apeval.results.inputs import INPUTS, how_to_resume
 from apeval.results.lock import holder

@@ -16,8 +16,8 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.problem.types import Array
 from apeval.results.columns import TYPES
+from apeval.results.dataclass_json import damaged
 from apeval.results.files import finite, read_object, regular, write_bytes, write_json
-from apeval.results.rebuild import damaged
 from apeval.simulate.adversary import Mixture
 
 ARRAYS, STRUCTURE = "model.safetensors", "model.json"
@@ -26,24 +26,24 @@ _DEEPEST = 12
 
 
 @dataclass(frozen=True)
-class Model:
+class StoredModel:
     """What a method learned: plain data that names arrays."""
 
     structure: Mapping[str, Any]
     arrays: Mapping[str, Array]
 
 
-def model_of(method: str, proposal: Mixture) -> Model:
+def model_of(method: str, proposal: Mixture) -> StoredModel:
     """The proposal's components, with their shares."""
-    walk = _Walk()
+    walk = _ProposalWalk()
     shares = np.asarray(proposal.shares, np.float64)
     walk.arrays["shares"] = shares / shares.sum()
     parts = [walk.of(q, f"components.{k}", 0) for k, q in enumerate(proposal.components)]
     about = {"schema_version": SCHEMA_VERSION, "method": method}
-    return Model({**about, "shares": {"array": "shares"}, "components": parts}, walk.arrays)
+    return StoredModel({**about, "shares": {"array": "shares"}, "components": parts}, walk.arrays)
 
 
-def write_model(folder: Path, model: Model) -> None:
+def write_model(folder: Path, model: StoredModel) -> None:
     """Write both files."""
     from safetensors.numpy import save
 
@@ -52,7 +52,7 @@ def write_model(folder: Path, model: Model) -> None:
     write_json(folder / STRUCTURE, dict(model.structure))
 
 
-def read_model(folder: Path) -> Model:
+def read_model(folder: Path) -> StoredModel:
     """Read both files; nothing in them is executed."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -69,7 +69,7 @@ def read_model(folder: Path) -> Model:
     except (SafetensorError, OSError, ValueError, KeyError, MemoryError) as error:
         raise damaged(path, str(error)) from None
     _check_structure(structure, arrays, folder / STRUCTURE)
-    return Model(structure, arrays)
+    return StoredModel(structure, arrays)
 
 
 def _check_structure(structure: Mapping[str, Any], arrays: Mapping[str, Array], path: Path) -> None:
@@ -97,7 +97,7 @@ def _inside(it: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 @dataclass
-class _Walk:
+class _ProposalWalk:
     """Collects arrays; an object met twice is stored once."""
 
     arrays: dict[str, Array] = field(default_factory=dict)

@@ -9,9 +9,9 @@ from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.estimate.verdict import REFUTED, SHOWN, UNDECIDED
-from apeval.learn.ape.value import LogValue
-from apeval.results.rebuild import damaged
-from apeval.run.merging import Merged
+from apeval.learn.ape.log_value import LogValue
+from apeval.results.dataclass_json import damaged
+from apeval.run.merge import Merged
 from apeval.run.result import Result
 from apeval.simulate.replay import Record
 
@@ -111,7 +111,7 @@ def _numbers(result: Result) -> Named:
     """Counts and probabilities of the parts: finite, and not below 0."""
     for name in ("seed", "steps", "episodes", "failures", "block"):
         yield name, getattr(result, name)
-    for name in ("steps", "episodes", "failures", "given_up"):
+    for name in ("steps", "episodes", "failures", "ended_by_roulette"):
         yield f"final.{name}", getattr(result.final, name)
     for name, allowed in result.budget.items():
         yield f"budget.{name}", allowed

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from apeval.environments import find_entry
+from apeval.learn.method import find_method
 from apeval.plugins import folders
-from apeval.simulate.identity.files import hashes
+from apeval.run.run_options import SimulationKeywords
+from apeval.simulate.identity.source_files import hashes
 from apeval.version import __version__
 
 SCHEMA_VERSION = 2
 ANSWER = "result"
 """The entry that holds the result once more."""
-_FREE = ("on_fault", "retries", "time_limit")  # what may differ when a run goes on
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 _IF_LOADED = ("torch", "zuko", "gymnasium", "highway_env", "minigrid", "mujoco",
               "stable_baselines3")  # fmt: skip
@@ -47,7 +48,7 @@ def provenance(
         "inputs_sha256": inputs_hash(inputs, identity),
         "identity": dict(identity),
         "files": hashes(files),
-        "source_sha256": source_hash(str(inputs.get("problem", ""))),
+        "source_sha256": source_hash(str(inputs.get("problem", "")), inputs.get("method")),
         "versions": _versions(),
         "platform": {
             "system": platform.system(),
@@ -59,8 +60,8 @@ def provenance(
 
 
 def counted(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs that a run's numbers depend on."""
-    return {k: v for k, v in inputs.items() if k not in _FREE}
+    """The inputs that a run's numbers depend on: all but what may differ when it goes on."""
+    return {k: v for k, v in inputs.items() if k not in SimulationKeywords.__annotations__}
 
 
 def inputs_hash(inputs: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
@@ -71,21 +72,27 @@ def inputs_hash(inputs: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def source_hash(problem: str) -> str:
-    """SHA-256 over apeval's own code: names and contents of all Python files of the core, and of
-    another package of apeval's where the problem comes from there.
+def source_hash(problem: str, method: str | None) -> str:
+    """SHA-256 over the code of apeval and of the method: names and contents of all Python files of
+    the core, of another package of apeval's where the problem comes from there, and of the package
+    that the method comes from. A problem's own files are part of its identity.
 
     Args:
         problem: Name or address of the problem.
+        method: Name of the method; None where it is not known.
     """
     entry = find_entry(problem)
     home = (problem if entry is None else entry.factory.__module__).partition(":")[0]
+    parts = [folders()[name] for name in ("apeval", home.partition(".")[0]) if name in folders()]
+    if method is not None:
+        package = sys.modules[find_method(method).start.__module__.partition(".")[0]]
+        if package.__file__ is not None:
+            file = Path(package.__file__)
+            parts.append(file.parent if file.name == "__init__.py" else file)
     digest = hashlib.sha256()
-    for name, package in folders().items():
-        if name not in ("apeval", home.partition(".")[0]):
-            continue
-        for file in sorted(package.rglob("*.py")):
-            digest.update(file.relative_to(package.parent).as_posix().encode() + b"\0")
+    for part in dict.fromkeys(parts):
+        for file in [part] if part.is_file() else sorted(part.rglob("*.py")):
+            digest.update(file.relative_to(part.parent).as_posix().encode() + b"\0")
             digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()
 

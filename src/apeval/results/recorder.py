@@ -10,9 +10,10 @@ from typing import Any
 from apeval.errors import ApevalError, StorageError
 from apeval.remedies import Option
 from apeval.results import journal
-from apeval.results.faults import FAULTS, read_faults
+from apeval.results.fault_log import FAULTS, read_faults
 from apeval.results.files import write_json
 from apeval.results.inputs import INPUTS, how_to_resume, read_inputs
+from apeval.results.journal_reader import JournalReader, usable
 from apeval.results.lock import Lock
 from apeval.results.manifest import (
     HASHED,
@@ -28,10 +29,9 @@ from apeval.results.manifest import (
 )
 from apeval.results.model import model_of, write_model
 from apeval.results.provenance import ANSWER, counted, inputs_hash, now, provenance
-from apeval.results.recorded import Recorded, usable
 from apeval.results.samples import write_sample
 from apeval.results.store import prepare, save
-from apeval.run.recorder import IDENTITY, Outcome
+from apeval.run.run_recorder import IDENTITY, FinishedRun
 from apeval.simulate.episodes import Episodes
 
 CHANGED = "changes_allowed"
@@ -83,7 +83,7 @@ class Recorder:
         self._head = journal.EMPTY
         self._course: int | None = None
         self._faults: list[dict[str, Any]] = []
-        self._recorded: Recorded | None = None
+        self._recorded: JournalReader | None = None
         self._untouched = False
         self._changed: list[str] = []
         self._about: Mapping[str, Any] = {}
@@ -123,7 +123,7 @@ class Recorder:
         usable_ = usable(self._journal, bound, state)
         self.note = f"dropped: {usable_.damage}" if usable_.damage else None
         self.batches, self._head, self._untouched = usable_.batches, usable_.head, True
-        self._recorded = Recorded(self._journal, usable_.batches)
+        self._recorded = JournalReader(self._journal, usable_.batches)
         if FAULTS in state.hashes or FAULTS in state.pending:
             check(self.folder, FAULTS, state)
         self._faults = [
@@ -217,7 +217,7 @@ class Recorder:
         with self._resumable():
             self._write_state(self._course)
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: FinishedRun) -> None:
         """Write everything else; the manifest comes last."""
         self._take_over()
         result = outcome.result

@@ -9,7 +9,7 @@ import numpy as np
 
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
-from apeval.results.drawing import Recorded, find_drawing
+from apeval.results.drawing import RecordedEpisode, find_drawing
 from apeval.results.shapes import (
     AGENT_ACTION,
     DISTURBANCE,
@@ -59,7 +59,7 @@ def scene_of(
     )
     alone = episodes.take(np.arange(episodes.n) == i)
     title, outcome = _title(problem, episodes, i), outcome_of(problem, episodes, i)
-    return draw(problem, Recorded(it, alone, title, outcome))
+    return draw(problem, RecordedEpisode(it, alone, title, outcome))
 
 
 def scene_of_record(problem: Problem, record: Record | Mapping[str, Any]) -> Scene:
@@ -72,8 +72,8 @@ def outcome_of(problem: Problem | None, episodes: Episodes, i: int) -> str:
     """How the episode ended, in a word or two."""
     if episodes.unresolved[i]:
         return "unresolved"
-    if episodes.given_up[i]:
-        return "given up"
+    if episodes.ended_by_roulette[i]:
+        return "ended by roulette"
     kind = int(episodes.kind[i])
     if kind == 0:
         return "no failure"

@@ -83,7 +83,7 @@ class Scene:
 
     title: str
     outcome: str
-    """The kind of failure, "no failure", "given up" or "unresolved"."""
+    """The kind of failure, "no failure", "ended by roulette" or "unresolved"."""
     time: FloatArray
     """Of every frame, (F,), increasing."""
     time_unit: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from apeval.environments import find_entry
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
 from apeval.estimate.interval import Estimate, bounds, probability
-from apeval.estimate.sample import AUTO, Sample
+from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import joined, sample_warnings, unconverged
 from apeval.learn.method import Exploration, Learner
@@ -21,93 +21,54 @@ from apeval.plugins import is_ours
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.remedies import Note, Option
-from apeval.run.answers import TargetAnswer, answer_below, answer_target, spending
-from apeval.run.frozen import Frozen, reduce, run_frozen_stage
+from apeval.run.failure_modes import find_modes
+from apeval.run.frozen_stage import FrozenStage, reduce, run_frozen_stage
 from apeval.run.interrupt import interrupts
-from apeval.run.modes import find_modes
-from apeval.run.progress import Listener, Teller
-from apeval.run.recorder import IDENTITY, Outcome, Recorder
-from apeval.run.request import LONGEST, Request, default_method, request
+from apeval.run.progress import Listener, ProgressReporter
+from apeval.run.request import Request, request
 from apeval.run.result import FinalStage, Kind, Result
+from apeval.run.run_options import RunKeywords, RunOptions, check_names, with_options
+from apeval.run.run_recorder import IDENTITY, FinishedRun, RunRecorder
+from apeval.run.target_answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.audit import SECONDS, SHARE, Kept
 from apeval.simulate.backends import Backend, find_backend
 from apeval.simulate.backends.serial import Serial
-from apeval.simulate.check.door import explained, look, refuse
-from apeval.simulate.faults import Policy
+from apeval.simulate.check.precheck import explained, look, refuse
+from apeval.simulate.episode_source import EpisodeSource, RunStoppedError
 from apeval.simulate.identity.identity import holds_users_code, identify
 from apeval.simulate.identity.reference import Reference
-from apeval.simulate.isolate import look_apart
+from apeval.simulate.isolation import look_apart
 from apeval.simulate.simulation import Budget, Simulation
-from apeval.simulate.source import Source, StoppedError
 
-__all__ = ["LONGEST", "default_method", "evaluate", "reduce", "run_frozen_stage"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["evaluate", "evaluate_with", "reduce", "run_frozen_stage", "to_learn"]
 
 _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
 
 
+@with_options(RunKeywords)
 def evaluate(
     problem: Problem,
     method: str | None = None,
     *,
-    steps: int | None = None,
-    episodes: int | None = None,
-    target_error: float | None = None,
-    below: float | None = None,
-    seed: int = 0,
-    confidence: float = 0.95,
-    settings: Mapping[str, Any] | None = None,
     listener: Listener | None = None,
-    recorder: Recorder | None = None,
-    backend: str | Backend = "serial",
-    workers: int | None = None,
-    address: str | None = None,
-    block: int | None = None,
-    on_fault: str = "stop",
-    retries: int = 1,
-    time_limit: float | None = None,
-    on_interrupt: str = "raise",
-    check: bool = True,
-    estimator: str = AUTO,
+    recorder: RunRecorder | None = None,
+    **options: Unpack[RunKeywords],
 ) -> Result:
     """Estimate the problem's failure probability within a budget.
-
-    A simulator that raises, dies, returns values that are not finite or takes too long is tried
-    again with the same random numbers; then `on_fault` decides.
 
     Args:
         problem: What to evaluate.
         method: The name of a method; by default the best there is for the problem.
-        steps: The budget in decisions of nature, for learning and estimating together.
-        episodes: The budget in episodes, instead of `steps`.
-        target_error: The run ends as soon as the interval's half-width is at most this part of the
-            estimate; the budget is then the most it may take (1,000,000 steps where none is given).
-        below: The result says whether the probability is shown to lie below this bound.
-        seed: Of all random numbers. Below 1,000 for tuning, from 10,000 on for reporting.
-        confidence: Of every interval.
-        settings: Settings of the method that differ from its defaults.
         listener: Is told the run's `Progress` after every batch.
         recorder: Keeps every episode, the sample and the result: `apeval.Recorder("runs/x")` in a
             folder, `apeval.InMemory(problem)` in memory.
-        backend: Who simulates: "serial", "processes" or "ray". The result does not depend on it.
-        workers: How many processes or Ray workers; by default one per core.
-        address: Of a Ray cluster; by default an embedded one is started.
-        block: Episodes that a worker simulates together, by default `problem.chunk`.
-        on_fault: What happens to an episode that does not come back: "stop" ends the run,
-            "unresolved" counts it as unresolved.
-        retries: How often an episode is tried again.
-        time_limit: Seconds that an episode may take; needs workers.
-        on_interrupt: What a first Ctrl-C does: "raise", or "finish", which ends the run early with
-            a valid smaller result.
-        estimator: How the interval is made: "auto" (what fits how the episodes were drawn),
-            "log-t", "weighted-count", or one of your own. The estimate is the same with all.
-        check: Whether a problem that is not apeval's own is looked over before the run (refused
-            with a remedy where it would give a wrong number; not where `on_fault` or `time_limit`
-            expect it to raise or hang), and episodes of the run are simulated once more after it: a
-            result whose episodes do not repeat themselves is not trusted. Both take at most 2
-            seconds or 2 % of the run together, or what single decisions and episodes take where
-            these are slower.
+        **options: How long the run is (`steps` or `episodes`, `target_error`), what it is asked
+            (`below`, `confidence`), its `seed`, who simulates, and more: see `RunKeywords`.
 
     Returns:
         The estimate with its interval, and what it rests on.
@@ -123,32 +84,26 @@ def evaluate(
         >>> result.interval[0] < 0.0323 < result.interval[1]
         True
     """
-    asked = request(
-        problem,
-        method,
-        steps=steps,
-        episodes=episodes,
-        target_error=target_error,
-        below=below,
-        seed=seed,
-        confidence=confidence,
-        settings=settings,
-        block=block,
-        faults=Policy(on_fault, retries, time_limit),
-        check=check,
-        estimator=estimator,
-    )
-    hiring = find_backend(backend, workers, address)
+    check_names(options, RunKeywords)
+    return evaluate_with(problem, RunOptions(method, **options), listener, recorder)
+
+
+def evaluate_with(
+    problem: Problem, options: RunOptions, listener: Listener | None, recorder: RunRecorder | None
+) -> Result:
+    """`evaluate` with options that are put together already."""
+    asked = request(problem, options)
+    chosen = find_backend(options.backend, options.workers, options.address)
     if recorder is not None:
         what = "what keeps a run: an apeval.Recorder or an apeval.InMemory"
         validate.having("recorder", recorder, what, "begin", "recorded", "batch", "close")
     try:
         with one_thread():
             first: list[Kept] = []
-            identity = identify(asked.problem, lambda: _asked(asked, hiring, first))
-            with interrupts(on_interrupt) as stop:
-                blind = asked.problem.blind()
-                source = Source(blind, make_key(asked.seed), hiring, recorder, asked.faults, stop)
+            identity = identify(asked.problem, lambda: _asked(asked, chosen, first))
+            with interrupts(options.on_interrupt) as stop:
+                blind, key = asked.problem.blind(), make_key(options.seed)
+                source = EpisodeSource(blind, key, chosen, recorder, options.faults, stop)
                 source.audit.first += first
                 try:
                     with explained(asked.problem):
@@ -175,10 +130,10 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
     want it, or where it may raise, hang or die; with workers, it is asked in a process of its
     own. Decisions that are to be repeated after the run are put into `first`."""
     problem, ours = asked.problem, _is_ours(asked.problem)
-    if not asked.check or asked.faults.expected:
+    if not asked.options.check or asked.options.faults.expected:
         return None
     apart = not isinstance(backend, Serial) and not ours
-    key = make_key(asked.seed)
+    key = make_key(asked.options.seed)
     looked = look_apart(problem, key, check=True) if apart else look(problem, key, check=not ours)
     if looked is None:
         return None
@@ -190,15 +145,16 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
 def _conduct(
     asked: Request,
     identity: Mapping[str, Any],
-    source: Source,
+    source: EpisodeSource,
     listener: Listener | None,
-    recorder: Recorder | None,
+    recorder: RunRecorder | None,
 ) -> Result:
     """Learn, freeze, estimate, answer."""
     started = time.perf_counter()
     if recorder is not None:
         recorder.begin({**asked.as_json(), IDENTITY: identity})
-    problem, budget, target = source.problem, asked.budget, asked.target
+    options, problem = asked.options, source.problem
+    budget, target = options.budget, options.target
     planned = budget if target is None else to_learn(budget, problem)
     simulation = Simulation(problem, source.key, planned, source=source)
     learner = asked.method.start(problem, asked.config)
@@ -208,8 +164,8 @@ def _conduct(
     simulation.budget = budget
     proposal = learner.proposal()
     frozen = run_frozen_stage(
-        proposal, simulation, asked.confidence, listener, target, learner.counted(), left,
-        asked.estimator,
+        proposal, simulation, options.confidence, listener, target, learner.counted(), left,
+        options.estimator,
     )  # fmt: skip
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
@@ -219,7 +175,7 @@ def _conduct(
     known = None if truth is None else truth.value
     result = Result(**asked.identity(), truth=known, **answer, seconds=seconds)
     if recorder is not None:
-        recorder.finish(Outcome(result, frozen.sample, frozen.ids, proposal))
+        recorder.finish(FinishedRun(result, frozen.sample, frozen.ids, proposal))
     return result
 
 
@@ -233,13 +189,13 @@ def to_learn(budget: Budget, problem: Problem) -> Budget:
 
 def _learn(learner: Learner, simulation: Simulation, listener: Listener | None) -> bool:
     """Whether learning came to its own end, before anybody asked to stop."""
-    teller = Teller(listener, simulation)
+    teller = ProgressReporter(listener, simulation)
     teller.tell(learner.phase())
     try:
         while learner.advance(simulation):
             teller.tell(learner.phase(), learner.value())
             simulation.pause()
-    except StoppedError:
+    except RunStoppedError:
         return False
     teller.tell(learner.phase(), learner.value())
     return True
@@ -262,15 +218,15 @@ def _explored(found: Exploration | None, proposal: Mixture, sample: Sample) -> E
 def _answer(
     learner: Learner,
     simulation: Simulation,
-    frozen: Frozen,
+    frozen: FrozenStage,
     explored: Explored | None,
     asked: Request,
     differs: list[Note],
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
-    failures = int(sample.failed.sum())
-    spent = spending(simulation, frozen, asked.target)
-    target = None if asked.target is None else answer_target(asked.target, frozen, spent)
+    failures, wanted, below = int(sample.failed.sum()), asked.options.target, asked.options.below
+    spent = spending(simulation, frozen, wanted)
+    target = None if wanted is None else answer_target(wanted, frozen, spent)
     findings = diagnose(sample, numbers, explored)
     basis, budget = learner.basis(), simulation.budget
     notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
@@ -289,8 +245,8 @@ def _answer(
         "monte_carlo_episodes": _worth(numbers),
         "target": target,
         "below": None
-        if asked.below is None
-        else answer_below(asked.below, frozen, asked.level, spent),
+        if below is None
+        else answer_below(below, sample, numbers, asked.level, spent),
         "steps": simulation.steps,
         "episodes": simulation.episodes,
         "failures": simulation.failures,
@@ -301,7 +257,7 @@ def _answer(
             failures=failures,
             failure_rate=failures / sample.n,
             ess=numbers.ess,
-            given_up=frozen.given_up,
+            ended_by_roulette=frozen.ended_by_roulette,
         ),
         "kinds": {name: _kind(sample, k, asked.level) for k, name in enumerate(kinds, start=1)},
         "modes": find_modes(frozen.failures, sample, asked.level),
@@ -315,7 +271,7 @@ def _answer(
         "trusted": not any(note.serious for note in notes),
         "warnings": tuple(note.text for note in notes),
         "interrupted": frozen.interrupted,
-        "checked": asked.check,
+        "checked": asked.options.check,
         "curve": tuple(learner.curve()),
         "records": frozen.records,
     }
@@ -333,9 +289,9 @@ def _worth(numbers: Estimate) -> float | None:
     return numbers.value * (1.0 - numbers.value) / numbers.standard_error**2
 
 
-def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
+def _not_repeated(asked: Request, source: EpisodeSource, seconds: float) -> list[Note]:
     """Whether episodes of the run come out the same once more; where nobody looks, it is said."""
-    if not asked.check:
+    if not asked.options.check:
         unchecked = Option("check", False)
         text = f"the problem was not checked ({unchecked}): nobody has looked whether it repeats"
         return [Note(f"{text} itself", serious=False)]
@@ -354,7 +310,7 @@ def _not_repeated(asked: Request, source: Source, seconds: float) -> list[Note]:
     ]
 
 
-def _interrupted_note(frozen: Frozen, simulation: Simulation) -> list[Note]:
+def _interrupted_note(frozen: FrozenStage, simulation: Simulation) -> list[Note]:
     if not frozen.interrupted:
         return []
     return [

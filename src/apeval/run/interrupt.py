@@ -9,20 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from apeval.errors import unknown
-from apeval.simulate.source import Stop
-from apeval.stopping import SIGNALS, handlers
-
-FINISH, RAISE = "finish", "raise"
+from apeval.run.run_options import RAISE
+from apeval.signals import SIGNALS, handlers
+from apeval.simulate.episode_source import StopRequest
 
 
 @contextmanager
-def interrupts(mode: str) -> Iterator[Stop]:
+def interrupts(mode: str) -> Iterator[StopRequest]:
     """With "finish" a first signal is only noted. With "raise", and in any thread but the main
     one, nothing is changed: Ctrl-C is Python's KeyboardInterrupt."""
-    if mode not in (FINISH, RAISE):
-        raise unknown("value of on_interrupt", str(mode), (FINISH, RAISE))
-    stop = Stop()
+    stop = StopRequest()
     if mode == RAISE or threading.current_thread() is not threading.main_thread():
         yield stop
         return

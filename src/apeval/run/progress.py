@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from apeval import validate
 from apeval.estimate.interval import Estimate
-from apeval.estimate.target import Target, half_width
+from apeval.estimate.precision_target import PrecisionTarget, half_width
 from apeval.simulate.simulation import Simulation
 
 ESTIMATING = "estimating"
@@ -46,12 +46,12 @@ Listener = Callable[[Progress], None]
 
 
 @dataclass
-class Teller:
+class ProgressReporter:
     """Tells a listener, if there is one, what came since the last time."""
 
     listener: Listener | None
     simulation: Simulation
-    target: Target | None = None
+    target: PrecisionTarget | None = None
     _start: int = field(init=False, default=0)
     _episodes: int = field(init=False, default=0)
     _failures: int = field(init=False, default=0)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apeval import validate
 from apeval.errors import ApevalError
-from apeval.estimate.estimator import AUTO, find_estimator
-from apeval.estimate.target import Target
-from apeval.estimate.verdict import check_bound
+from apeval.estimate.estimator import find_estimator
 from apeval.learn.method import Method, find_method
 from apeval.problem.problem import Problem
 from apeval.problem.settings import build
 from apeval.run.result import plain
-from apeval.simulate.faults import Policy
-from apeval.simulate.simulation import Budget
-
-LONGEST = 1_000_000
-"""Steps that a run with a target error and no budget may take."""
+from apeval.run.run_options import DEFAULTS, RunOptions
 
 
 def default_method(problem: Problem) -> str:
@@ -35,102 +27,60 @@ class Request:
     problem: Problem
     method: Method
     config: Any
-    budget: Budget
-    target: Target | None
-    below: float | None
-    seed: int
-    confidence: float
-    faults: Policy
-    check: bool = True
-    """Whether the problem is looked over before the run, and episodes are repeated after it."""
-    estimator: str = AUTO
-    """The interval construction, by name."""
+    options: RunOptions
+    """With the method, its settings and the block that the run has."""
 
     @property
     def level(self) -> float:
         """The confidence of a single look at the sample."""
-        return self.confidence if self.target is None else self.target.confidence(self.confidence)
+        target, wanted = self.options.target, self.options.confidence
+        return wanted if target is None else target.confidence(wanted)
 
     def identity(self) -> dict[str, Any]:
         """What the result says of its inputs."""
-        budget, problem = self.budget, self.problem
+        options, problem = self.options, self.problem
         return {
             "problem": problem.name,
             "view": problem.view,
             "method": self.method.name,
-            "seed": self.seed,
-            "settings": dataclasses.asdict(self.config),
+            "seed": options.seed,
+            "settings": options.settings,
             "parameters": dict(problem.parameters),
-            "budget": {"episodes": budget.episodes}
-            if budget.steps is None
-            else {"steps": budget.steps},
-            "block": problem.chunk,
-            "on_fault": self.faults.on_fault,
-            "estimator": self.estimator,
+            "budget": {"episodes": options.episodes}
+            if options.steps is None
+            else {"steps": options.steps},
+            "block": options.block,
+            "on_fault": options.on_fault,
+            "estimator": options.estimator,
         }
 
     def as_json(self) -> dict[str, Any]:
-        """All inputs as plain data: what `resume` starts from. An estimator that is not named is
-        the default one."""
-        data: dict[str, Any] = plain(
-            {
-                **self.identity(),
-                "target_error": None if self.target is None else self.target.error,
-                "below": self.below,
-                "confidence": self.confidence,
-                "retries": self.faults.retries,
-                "time_limit": self.faults.time_limit,
-                "check": self.check,
-            }
-        )
-        if self.estimator == AUTO:
-            del data["estimator"]
+        """All inputs as plain data: what `resume` starts from."""
+        kept = self.options.as_json()
+        left_out = DEFAULTS.keys() - kept.keys()
+        about = {k: v for k, v in self.identity().items() if k not in left_out}
+        data: dict[str, Any] = plain({**about, **kept})
         return data
 
 
-def request(
-    problem: Problem,
-    method: str | None,
-    *,
-    steps: int | None,
-    episodes: int | None,
-    target_error: float | None,
-    below: float | None,
-    seed: int,
-    confidence: float,
-    settings: Mapping[str, Any] | None,
-    block: int | None,
-    faults: Policy,
-    check: bool = True,
-    estimator: str = AUTO,
-) -> Request:
-    """Check what the user asks for."""
+def request(problem: Problem, options: RunOptions) -> Request:
+    """Look up what the user asks for by name."""
     if not isinstance(problem, Problem):
         raise ApevalError(
             f"evaluate wants a Problem, got {type(problem).__name__}: apeval.make(name) builds one"
         )
-    seed, confidence = validate.seed(seed), validate.confidence(confidence)
-    if block is not None:
-        problem = dataclasses.replace(problem, chunk=validate.whole("block", block, 1))
-    target = None if target_error is None else Target(validate.target_error(target_error))
-    if below is not None:
-        below = check_bound(below, confidence)
-    if target is not None and steps is None and episodes is None:
-        steps = LONGEST
-    chosen = find_method(method or default_method(problem))
+    if options.block is not None:
+        problem = dataclasses.replace(problem, chunk=options.block)
+    chosen = find_method(options.method or default_method(problem))
     reason = chosen.suits(problem)
     if reason:
         raise ApevalError(reason)
-    return Request(
-        problem,
-        chosen,
-        build(chosen.config, settings or {}),
-        Budget(steps, episodes),
-        target,
-        below,
-        seed,
-        confidence,
-        faults,
-        bool(check),
-        find_estimator(estimator).name,
+    config = build(chosen.config, options.settings or {})
+    resolved = dataclasses.replace(
+        options,
+        method=chosen.name,
+        settings=dataclasses.asdict(config),
+        block=problem.chunk,
+        estimator=find_estimator(options.estimator).name,
     )
+    return Request(problem, chosen, config, resolved)

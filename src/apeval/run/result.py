@@ -11,8 +11,8 @@ from typing import Any
 from apeval.estimate.diagnostics import Diagnostics
 from apeval.estimate.sample import AUTO
 from apeval.estimate.tail import TailPoint
-from apeval.run.answers import BelowAnswer, TargetAnswer
-from apeval.run.modes import Mode
+from apeval.run.failure_modes import Mode
+from apeval.run.target_answers import BelowAnswer, TargetAnswer
 
 SCHEMA_VERSION = 2
 
@@ -31,7 +31,7 @@ class FinalStage:
     """`failures` / `episodes`, unweighted."""
     ess: float
     """Effective sample size of the failures, (Σw)²/Σw²."""
-    given_up: int = 0
+    ended_by_roulette: int = 0
     """Episodes that ended early because they could hardly fail any more."""
 
 
@@ -139,7 +139,7 @@ class Result:
         return {"schema_version": SCHEMA_VERSION, **plain(data)}
 
     def __str__(self) -> str:
-        from apeval.run.view import describe
+        from apeval.run.result_text import describe
 
         return describe(self)
 

@@ -11,12 +11,12 @@ import numpy as np
 from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.reweigh import Reweighted, reweigh
-from apeval.problem.change import Change, changed, parse_change
+from apeval.problem.law_change import LawChange, changed, parse_change
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
-from apeval.run.past import Past, check_run, differing, level
-from apeval.run.view import in_words, line, range_in_words
+from apeval.run.completed_run import CompletedRun, check_run, differing, level
+from apeval.run.result_text import in_words, line, range_in_words
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.retrace import Retraced, retrace
 
@@ -92,7 +92,7 @@ def _times(ratio: float | None) -> str:
 
 
 def reweight(
-    run: Past,
+    run: CompletedRun,
     nominal: str | Sequence[str] | None = None,
     problem: Problem | None = None,
     confidence: float | None = None,
@@ -139,7 +139,7 @@ def reweight(
     return _answer(run, episodes, law, law_0, question, wanted)
 
 
-def _by_words(episodes: Episodes, changes: tuple[Change, ...]) -> tuple[Law, Law | None]:
+def _by_words(episodes: Episodes, changes: tuple[LawChange, ...]) -> tuple[Law, Law | None]:
     if not changes:
         raise ApevalError("name at least one change, such as std*1.2")
     if episodes.law_0 is None and any(change.initial for change in changes):
@@ -148,7 +148,7 @@ def _by_words(episodes: Episodes, changes: tuple[Change, ...]) -> tuple[Law, Law
     return changed(episodes.law, changes), law_0
 
 
-def _by_problem(run: Past, episodes: Episodes, problem: Problem) -> tuple[Law, Law | None]:
+def _by_problem(run: CompletedRun, episodes: Episodes, problem: Problem) -> tuple[Law, Law | None]:
     """The changed problem's laws along the recorded episodes. Where they are the same in every
     situation a few episodes tell; else all are replayed."""
     problem = problem.seen_as(run.result.view)
@@ -171,14 +171,14 @@ def _checked(again: Retraced) -> Retraced:
     return again
 
 
-def _settings(run: Past, problem: Problem) -> str:
+def _settings(run: CompletedRun, problem: Problem) -> str:
     after = differing(problem.parameters, run.result.parameters)
     settings = (f"problem.{k}={problem.parameters.get(k)}" for k in after)
     return ", ".join(settings) or "nothing changed"
 
 
 def _answer(
-    run: Past,
+    run: CompletedRun,
     episodes: Episodes,
     law: Law,
     law_0: Law | None,
@@ -216,7 +216,7 @@ def _per_episode(episodes: Episodes, rows: FloatArray) -> FloatArray:
 
 
 def _worded(
-    run: Past, found: Reweighted, question: str, confidence: float, refused: str | None
+    run: CompletedRun, found: Reweighted, question: str, confidence: float, refused: str | None
 ) -> WhatIf:
     answered = refused is None
     result = run.result

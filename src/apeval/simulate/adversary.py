@@ -43,7 +43,7 @@ class Adversary(ABC):
     persistent: ClassVar[bool] = False
     """Whether its decisions share the episode's own random numbers, `Situation.whole`."""
 
-    def patience(self, s: Array, t: int) -> FloatArray | None:
+    def survival_probability(self, s: Array, t: int) -> FloatArray | None:
         """Which part of the episodes in states s may take decision t, (n,); None: all.
 
         An episode ends at the first decision whose part lies below the episode's own uniform, so

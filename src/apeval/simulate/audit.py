@@ -13,17 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
-from apeval.simulate.adversary import Nominal, only
+from apeval.simulate.adversary import Nominal, Situation, only
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import Task, Trouble, attempt
 
 SECONDS, SHARE = 0.5, 0.01
 """What repeating may take: so many seconds, or this part of the run's time where that is more."""
 _LEAST, _MOST = 2, 64  # episodes
-_DECISIONS = 20  # of an episode from before the run
+_DECISIONS = 10  # of an episode from before the run
+_PUSHES = (0.0, 0.0, 1.5, -1.5, 3.0, -3.0)  # standard deviations: failures and ends are met as well
 _ROUNDING = 1e-5  # relative: a network in single precision gives 1e-7 at the first difference
 
 Again = Callable[[Task], Episodes | Trouble]
@@ -38,11 +40,22 @@ class Kept:
     episode: Episodes
 
 
+@dataclass(frozen=True)
+class _Pushed(Nominal):
+    """π_E,gt with all its normal scores moved by so many standard deviations."""
+
+    by: float
+
+    def sample(self, now: Situation, u: FloatArray) -> Array:
+        return now.law.sample(np.clip(ndtr(ndtri(u) + self.by), 1e-15, 1.0 - 1e-15))
+
+
 def beginning(problem: Problem, key: IntArray) -> list[Kept]:
-    """A few nominal decisions of the problem as it is before a run, to be repeated after it."""
+    """A few decisions of the problem as it is before a run, nominal and pushed, to be repeated
+    after it."""
     found = []
-    for k in range(_LEAST):
-        task = Task(only(Nominal()), k, k, 1, _DECISIONS)
+    for k, by in enumerate(_PUSHES):
+        task = Task(only(_Pushed(by) if by else Nominal()), k, k, 1, _DECISIONS)
         answer = attempt(problem, key, task)
         found += [Kept(task, answer)] if isinstance(answer, Episodes) else []
     return found
@@ -57,6 +70,7 @@ class Audit:
     kept: list[Kept] = field(default_factory=list)
     _blocks: int = 0
     _stride: int = 1
+    _decisions: int = 0
 
     def seen(self, task: Task, block: Episodes) -> None:
         """Keep a failure and another episode of a block; as a run grows, of every second block, of
@@ -64,6 +78,7 @@ class Audit:
         if self._blocks % self._stride == 0:
             self.kept += [_single(task, block, i) for i in _chosen(block)]
         self._blocks += 1
+        self._decisions += block.steps
         if len(self.kept) > _MOST:
             self.kept = [it for k, it in enumerate(self.kept) if k % 4 < 2]
             self._stride *= 2
@@ -73,18 +88,21 @@ class Audit:
 
         Args:
             again: Simulates a block of one episode; a `Trouble` says nothing of repeatability.
-            seconds: How long it may take, about; those from before the run and two others are
-                repeated in any case.
+            seconds: How long it may take, about; those from before the run, two others, and as
+                many as make a hundredth of the run's decisions are repeated in any case: what is
+                found must not depend on how busy the machine is.
             most: How many are repeated at the most.
 
         Returns:
             What came out otherwise, in words; None where nothing did.
         """
         ends = time.monotonic() + seconds
-        least = len(self.first) + _LEAST
+        least, repeated = len(self.first) + _LEAST, 0
         for number, it in enumerate([*self.first, *self._in_turn()[:most]]):
-            if number >= least and time.monotonic() > ends:
+            few = number < least or repeated < SHARE * self._decisions
+            if not few and time.monotonic() > ends:
                 break
+            repeated += it.episode.steps
             answer = again(it.task)
             if isinstance(answer, Trouble):
                 continue
@@ -94,9 +112,9 @@ class Audit:
         return None
 
     def _in_turn(self) -> list[Kept]:
-        """The last one first, then those far from it, then those between."""
+        """The last one, the first one, then those far from both, then those between."""
         n = len(self.kept)
-        order = sorted(range(n), key=lambda k: (_level(n - 1 - k), -k))
+        order = sorted(range(n), key=lambda k: (k not in (0, n - 1), _level(n - 1 - k), -k))
         return [self.kept[k] for k in order]
 
 
@@ -149,7 +167,7 @@ def difference(one: Episodes, other: Episodes) -> str | None:
 _ENDS = {
     "s_end": "its last state is another",
     "kind": "it ends otherwise",
-    "given_up": "it ends otherwise",
+    "ended_by_roulette": "it ends otherwise",
     "margin": "its margin is another",
 }
 

@@ -11,17 +11,18 @@ from apeval.problem.laws import Law
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Situation
 
-_PER_EPISODE = (
+PER_EPISODE = (
     "ids",
     "component",
     "length",
     "kind",
     "unresolved",
-    "given_up",
+    "ended_by_roulette",
     "margin",
     "s_end",
     "a_0",
 )
+"""Fields of `Episodes` with a row for each episode; the others have one for each decision."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class Episodes:
     """0: no failure; k: failure of kind k, (n,)."""
     unresolved: BoolArray
     """Cut before its outcome was known, (n,)."""
-    given_up: BoolArray
-    """Ended early by the adversary's `patience`, (n,): no failure, and episodes that were as likely
-    to end but did not stand in for it."""
+    ended_by_roulette: BoolArray
+    """Ended early by Russian roulette (`Adversary.survival_probability`), (n,): no failure, and
+    episodes that were as likely to end but did not stand in for it."""
     margin: FloatArray
-    """≤ 0 if and only if failed, ∞ where given up, (n,); NaN where the problem has none."""
+    """≤ 0 if and only if failed, ∞ where roulette ended it, (n,); NaN where there is none."""
     s_end: Array
     """The last state, (n, d_s)."""
     a_0: Array
@@ -94,7 +95,7 @@ class Episodes:
         """The chosen episodes, (n,) bool."""
         row, number = keep[self.episode], np.cumsum(keep) - 1
         per_row = {k: getattr(self, k)[row] for k in ("t", "s", "a_A", "a_E")}
-        per_episode = {k: getattr(self, k)[keep] for k in _PER_EPISODE}
+        per_episode = {k: getattr(self, k)[keep] for k in PER_EPISODE}
         return Episodes(
             episode=number[self.episode[row]],
             law=self.law.take(np.flatnonzero(row)),
@@ -116,7 +117,7 @@ def join(batches: Sequence[Episodes]) -> Episodes:
     shift = np.cumsum([0] + [b.n for b in batches[:-1]])
     stacked = {
         name: np.concatenate([getattr(b, name) for b in batches])
-        for name in (*_PER_EPISODE, "t", "s", "a_A", "a_E")
+        for name in (*PER_EPISODE, "t", "s", "a_A", "a_E")
     }
     return Episodes(
         episode=np.concatenate([b.episode + k for b, k in zip(batches, shift, strict=True)]),

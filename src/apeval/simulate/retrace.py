@@ -11,7 +11,7 @@ from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
 from apeval.simulate.episodes import Episodes
-from apeval.simulate.rollout import Outcomes, judge, situation
+from apeval.simulate.rollout import EpisodeOutcomes, judge, situation
 
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9  # a policy's last digits may depend on the batch
 
@@ -38,8 +38,8 @@ def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
     if first != int(it.law_0 is not None):
         return Retraced(it.law, law_0, "whether the initial state is a disturbance")
     decisions, start = it.length - first, np.searchsorted(it.episode, np.arange(it.n))
-    outcomes = Outcomes.none(it.n, first)
-    tape, cut = Tape(key, it.ids, problem.longest), it.unresolved | it.given_up
+    outcomes = EpisodeOutcomes.none(it.n, first)
+    tape, cut = Tape(key, it.ids, problem.longest), it.unresolved | it.ended_by_roulette
     laws, rows, alive = [], [], np.arange(it.n)
     for t in range(int(decisions.max())):
         row = start[alive] + t

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from apeval.errors import ProblemError, SimulationError
-from apeval.problem.answers import as_array
-from apeval.problem.draws import MIXTURE, NATURE, PATIENCE, Draws, Tape
+from apeval.problem.draws import MIXTURE, NATURE, ROULETTE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
+from apeval.problem.returned_arrays import as_array
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Mixture, Situation
 from apeval.simulate.episodes import Episodes
@@ -19,7 +19,7 @@ from apeval.simulate.episodes import Episodes
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
 
-class Watch(Protocol):
+class EpisodeObserver(Protocol):
     """Is told of every decision before f_E hears of it, so that it is known whatever f_E does."""
 
     def started(self, a_0: Array, law_0: Law | None) -> None:
@@ -60,19 +60,19 @@ class _Rows:
 
 
 @dataclass
-class Outcomes:
+class EpisodeOutcomes:
     """What is known of each episode so far."""
 
     kind: IntArray
     unresolved: BoolArray
-    given_up: BoolArray
+    ended_by_roulette: BoolArray
     margin: FloatArray
     length: IntArray
 
     @staticmethod
-    def none(n: int, length: int) -> Outcomes:
+    def none(n: int, length: int) -> EpisodeOutcomes:
         """Before the first decision; a controlled start counts as one."""
-        return Outcomes(
+        return EpisodeOutcomes(
             np.zeros(n, np.int64),
             np.zeros(n, bool),
             np.zeros(n, bool),
@@ -88,7 +88,7 @@ def rollout(
     ids: IntArray,
     position: IntArray,
     total: int | None = None,
-    watch: Watch | None = None,
+    watch: EpisodeObserver | None = None,
 ) -> Episodes:
     """Simulate the episodes `ids`, at the given positions of their stage.
 
@@ -100,12 +100,12 @@ def rollout(
     draws = Draws(key, np.asarray(ids))
     x, a_0, law_0 = _reset(problem, proposal, component, draws, watch)
     first = 0 if law_0 is None else 1
-    outcomes = Outcomes.none(n, first)
+    outcomes = EpisodeOutcomes.none(n, first)
     last = problem.longest
     left = n * last if total is None else total - n * first
     persistent = any(q.persistent for q in proposal.components)
     whole = draws.stream(MIXTURE, problem.nominal.dim) if persistent else None
-    luck = draws.stream(PATIENCE, 1)[:, 0]
+    luck = draws.stream(ROULETTE, 1)[:, 0]
     rows, alive, s_end = _Rows(), np.arange(n), None
     tape = Tape(key, np.asarray(ids), last)
     for t in range(last):
@@ -123,12 +123,14 @@ def rollout(
         s = _rows_of("step", problem.observe(x), draws.n)
         require_finite(s, draws.ids, t)
         _same_width(problem, now.s if s_end is None else s_end, s)
+        if s_end is not None and s.dtype != s_end.dtype:
+            same_precision("the state that a method sees", s_end, s, int(draws.ids[0]))
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
         s_end[alive] = s
         ended = judge(problem, x, alive, t, outcomes)
-        hopeless = ~ended & (luck[alive] > _patience(proposal, component[alive], s, t + 1))
-        outcomes.given_up[alive] = hopeless
-        ended |= hopeless
+        killed = ~ended & (luck[alive] > _survival(proposal, component[alive], s, t + 1))
+        outcomes.ended_by_roulette[alive] = killed
+        ended |= killed
         if ended.all():
             alive = alive[:0]
             break
@@ -136,14 +138,14 @@ def rollout(
             x, alive = x[~ended], alive[~ended]
     outcomes.unresolved[alive] = True
     margin = episode_margin(problem, outcomes.margin, outcomes.kind > 0)
-    margin[outcomes.given_up] += np.inf
+    margin[outcomes.ended_by_roulette] += np.inf
     return Episodes(
         ids=np.asarray(ids),
         component=component,
         length=outcomes.length,
         kind=outcomes.kind,
         unresolved=outcomes.unresolved,
-        given_up=outcomes.given_up,
+        ended_by_roulette=outcomes.ended_by_roulette,
         margin=margin,
         s_end=s_end if s_end is not None else problem.observe(x),
         a_0=a_0,
@@ -169,7 +171,11 @@ def episode_margin(problem: Problem, smallest: FloatArray, failed: BoolArray) ->
 
 
 def _reset(
-    problem: Problem, proposal: Mixture, component: IntArray, draws: Draws, watch: Watch | None
+    problem: Problem,
+    proposal: Mixture,
+    component: IntArray,
+    draws: Draws,
+    watch: EpisodeObserver | None,
 ) -> tuple[Any, Array, Law | None]:
     if problem.initial is None:
         if watch is not None:
@@ -210,17 +216,19 @@ def _decide(
     return a_E
 
 
-def _patience(proposal: Mixture, component: IntArray, s: Array, t: int) -> FloatArray:
+def _survival(proposal: Mixture, component: IntArray, s: Array, t: int) -> FloatArray:
     """The part of the episodes in states s that may take decision t, by their own component."""
     part = np.ones(len(s))
     for j, adversary in enumerate(proposal.components):
         mine = np.flatnonzero(component == j)
-        if len(mine) and (keep := adversary.patience(s[mine], t)) is not None:
+        if len(mine) and (keep := adversary.survival_probability(s[mine], t)) is not None:
             part[mine] = keep
     return part
 
 
-def judge(problem: Problem, x: Any, alive: IntArray, t: int, outcomes: Outcomes) -> BoolArray:
+def judge(
+    problem: Problem, x: Any, alive: IntArray, t: int, outcomes: EpisodeOutcomes
+) -> BoolArray:
     """Read failure, end and margin in the new states; returns which episodes ended."""
     at_horizon = problem.horizon is not None and t + 1 >= problem.horizon
     kind = failure_kinds(problem, x, len(alive))
@@ -253,6 +261,15 @@ def _rows_of(part: str, values: Array, n: int) -> Array:
             f"`{part}` answered for {len(values)} episodes where there were {n}: one row for each"
         )
     return values
+
+
+def same_precision(what: str, before: Array, after: Array, episode: int) -> None:
+    """A problem that goes on in another precision gives other numbers than it began with."""
+    if before.dtype != after.dtype and before.dtype.kind == after.dtype.kind == "f":
+        raise ProblemError(
+            f"{what} is {after.dtype} in episode {episode}, earlier {before.dtype}: the precision "
+            "must not change"
+        )
 
 
 def _same_width(problem: Problem, before: Array, after: Array) -> None:

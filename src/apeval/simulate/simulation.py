@@ -9,8 +9,8 @@ from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.episode_source import EpisodeSource, RunStoppedError
 from apeval.simulate.episodes import Episodes, join
-from apeval.simulate.source import Source, StoppedError
 from apeval.simulate.task import cut
 
 _FIRST_BATCH = 16  # where no episode's length is known yet
@@ -51,14 +51,14 @@ class Simulation:
     episodes: int = 0
     failures: int = 0
     longest_seen: int = 0
-    source: Source = field(default=None, repr=False)  # type: ignore[assignment]
+    source: EpisodeSource = field(default=None, repr=False)  # type: ignore[assignment]
     """Where the episodes come from; by default this process simulates them."""
     whole: Simulation | None = field(default=None, repr=False)
     """The simulation that this is a part of."""
 
     def __post_init__(self) -> None:
         if self.source is None:
-            self.source = Source(self.problem, self.key)
+            self.source = EpisodeSource(self.problem, self.key)
 
     @property
     def steps_left(self) -> int | None:
@@ -126,7 +126,7 @@ class Simulation:
     def pause(self) -> None:
         """Where a learner that simulates by itself can be stopped."""
         if self.source.ends(self._next_id, 1):
-            raise StoppedError
+            raise RunStoppedError
 
     @property
     def _next_id(self) -> int:

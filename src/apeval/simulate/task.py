@@ -13,7 +13,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
-from apeval.simulate.rollout import Watch, rollout
+from apeval.simulate.rollout import EpisodeObserver, rollout
 
 RAISED, DIED, LATE, BREACH, INTERNAL = "raised", "died", "late", "breach", "internal"
 
@@ -29,7 +29,9 @@ class Task:
     total: int | None = None
     """Decisions that the block may make in all; None: as many as its episodes take."""
 
-    def simulate(self, problem: Problem, key: IntArray, watch: Watch | None = None) -> Episodes:
+    def simulate(
+        self, problem: Problem, key: IntArray, watch: EpisodeObserver | None = None
+    ) -> Episodes:
         """Roll the block."""
         each = np.arange(self.n)
         ids, positions = self.first + each, self.position + each
@@ -73,7 +75,7 @@ def cut(
 
 
 def attempt(
-    problem: Problem, key: IntArray, task: Task, watch: Watch | None = None
+    problem: Problem, key: IntArray, task: Task, watch: EpisodeObserver | None = None
 ) -> Episodes | Trouble:
     """The block, or what went wrong in it."""
     try:

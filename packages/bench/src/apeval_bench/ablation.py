@@ -1,4 +1,5 @@
-"""What each repair of `ape-scalable` is worth: one change taken back, or one option, at a time."""
+"""What each part of a method is worth: of `ape-scalable`, one change taken back or one option at a
+time; of `ape` (`--methods ape`), one heuristic at a time taken out."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from apeval.errors import ApevalError
 from apeval_bench.cells import run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import STEPS, cell, code, run, truth_of
 
+SCALABLE, OURS = "ape-scalable", "ape"
 LABEL = "ape-scalable repaired"
 PROBLEMS = ("int-v0", "int-v1")
 
@@ -37,13 +40,31 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-@experiment("bench", "ablation", "ape-scalable, repaired: one change taken back at a time", seeds=5)
-def ablation(request: Request) -> Report:
-    """TD value, trajectory-weight estimate and failure rate on the intersections."""
+@experiment(
+    "bench",
+    "ablation",
+    "what each part of ape-scalable, or of ape, is worth",
+    seeds=5,
+    selects=True,
+)
+def ablation(request: ExperimentRequest) -> ExperimentReport:
+    """Of `ape-scalable`: TD value, trajectory-weight estimate and failure rate on the
+    intersections. Of `ape`: a verdict per heuristic, on tuning problems."""
+    asked = request.methods or (SCALABLE,)
+    if len(asked) > 1 or asked[0] not in (SCALABLE, OURS) or request.held_out:
+        raise ApevalError(f"an ablation takes one method, --methods {SCALABLE} or --methods {OURS}")
+    if asked == (OURS,):
+        from apeval_bench.knockouts.report import report as of_heuristics
+
+        return of_heuristics(request)
+    if request.rows:
+        raise ApevalError("--rows takes knock-outs and tuning problems of ape: add --methods ape")
     return report(request, STEPS)
 
 
-def report(request: Request, steps: dict[str, int], workers: int | None = None) -> Report:
+def report(
+    request: ExperimentRequest, steps: dict[str, int], workers: int | None = None
+) -> ExperimentReport:
     """A row per change, with columns for each problem."""
     wanted = [(p, what) for p in PROBLEMS for what in CHANGES]
     cells = [changed(p, what, seed, steps[p]) for p, what in wanted for seed in request.all_seeds]
@@ -54,7 +75,7 @@ def report(request: Request, steps: dict[str, int], workers: int | None = None) 
         for k, (p, what) in enumerate(wanted)
     ]
     data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "steps": steps, "rows": rows}
-    return Report(data, as_text(data))
+    return ExperimentReport(data, as_text(data))
 
 
 def changed(problem: str, what: str, seed: int, steps: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from apeval.environments import make
 from apeval.problem.problem import Problem
 from apeval.run.evaluate import evaluate
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 _MS_BAR = 0.3
 _RUNS = 10
@@ -27,7 +27,7 @@ _CASES = (
 )
 
 
-def measure(request: Request) -> list[dict[str, Any]]:
+def measure(request: ExperimentRequest) -> list[dict[str, Any]]:
     """Each problem, `ape` and `mc` taking turns over the same seeds."""
     rows = []
     for k, (name, unit, number) in enumerate(_CASES):

@@ -15,7 +15,7 @@ from typing import Any
 from apeval.errors import StorageError
 from apeval.plugins import folders
 from apeval.simulate.workers.orphans import leave_with_parent
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 Cell = Mapping[str, Any]
 """What one run is: a problem, a method, a budget, a seed, …; anything that JSON can hold."""
@@ -29,7 +29,7 @@ def run_cells(
     task: str,
     work: Callable[[Cell], dict[str, Any]],
     cells: Sequence[Cell],
-    request: Request,
+    request: ExperimentRequest,
     workers: int | None = None,
     of: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
@@ -98,7 +98,7 @@ def _located(part: str) -> Path:
     return folders()[package] / rest if package in folders() else folders()["apeval"] / part
 
 
-def _path(request: Request, task: str) -> Path | None:
+def _path(request: ExperimentRequest, task: str) -> Path | None:
     return None if request.cache is None else request.cache / f"{task}.jsonl"
 
 

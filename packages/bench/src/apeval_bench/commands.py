@@ -39,10 +39,18 @@ def bench(
     what: Annotated[str, typer.Argument(help="accuracy, coverage, speed, tabular, floor, twin, …")],
     seeds: Seeds = None,
     rows: Annotated[
-        str, typer.Option(help="accuracy, coverage: only these, such as int-v1,pendulum-5000.")
+        str,
+        typer.Option(
+            help="accuracy, coverage: only these, such as int-v1,pendulum-5000. ablation: "
+            "knock-outs and tuning problems of ape, such as averaging,product."
+        ),
     ] = "",
     methods: Annotated[
-        str, typer.Option(help="accuracy, coverage: only these, such as ape,mc,ot-subset.")
+        str,
+        typer.Option(
+            help="accuracy, coverage: only these, such as ape,mc,ot-subset. ablation: ape or "
+            "ape-scalable."
+        ),
     ] = "",
     held_out: Annotated[
         bool, typer.Option("--held-out", help="accuracy: ten geometries that no one tuned on.")
@@ -64,6 +72,7 @@ def bench(
       apeval bench speed
       apeval bench tabular --seeds 100
       apeval bench twin
+      apeval bench ablation --methods ape --tuning --seeds 12
     """
     from apeval_bench.running import Selection, run_experiment
 

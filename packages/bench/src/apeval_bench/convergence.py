@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from apeval.learn.ape_scalable.gp import GaussianProcess
 from apeval.problem.types import FloatArray
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
+from apeval_paper.methods.ape_scalable.gp import GaussianProcess
 
 WIDTHS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 DISCOUNTS = (0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
@@ -54,7 +54,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactChain:
     """v_γ* by Gauss–Legendre quadrature: v(x) = P(fail | x) + γ ∫_I p(x, y) v(y) dy."""
 
     chain: Chain
@@ -70,13 +70,13 @@ class Exact:
         return v
 
 
-def exact(chain: Chain, gamma: float = 1.0) -> Exact:
+def exact(chain: Chain, gamma: float = 1.0) -> ExactChain:
     """Solve at the nodes; smooth kernels converge faster than any power of their number."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
     kernel = gamma * chain.density(nodes, nodes) * weights
     values = np.asarray(np.linalg.solve(np.eye(_NODES) - kernel, chain.fails(nodes)), np.float64)
-    return Exact(chain, gamma, nodes, weights, values)
+    return ExactChain(chain, gamma, nodes, weights, values)
 
 
 def slotted(chain: Chain, h: float) -> Callable[[FloatArray], FloatArray]:
@@ -133,7 +133,7 @@ def fitted(chain: Chain, representatives: int, log: bool) -> Callable[[FloatArra
 
 
 @experiment("reproduce", "convergence", "the appendix's convergence analysis in numbers", seeds=1)
-def convergence(request: Request) -> Report:
+def convergence(request: ExperimentRequest) -> ExperimentReport:
     """Errors against slot width, discount and expressiveness; nothing here is random."""
     chain = Chain()
     x = np.linspace(0.0, 1.0, _FINE)[1:-1]
@@ -164,7 +164,7 @@ def convergence(request: Request) -> Report:
     files = {}
     if request.out is not None:
         files["figure"] = picture(data, request.out / "convergence.png")
-    return Report(data, as_text(data), files=files)
+    return ExperimentReport(data, as_text(data), files=files)
 
 
 def slope(x: list[float], y: list[float]) -> float:

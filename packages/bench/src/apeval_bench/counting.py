@@ -1,4 +1,4 @@
-"""What `ape` loses against Monte Carlo where nature has no say in failures."""
+"""What `ape` loses against Monte Carlo where the disturbance does not influence failures."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from scipy.special import ndtri
 from apeval.environments import make
 from apeval.learn.method import find_method
 from apeval.problem.draws import make_key
-from apeval.run.frozen import run_frozen_stage
+from apeval.run.frozen_stage import run_frozen_stage
 from apeval.simulate.simulation import Budget, Simulation
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _ROWS = ((0.1, 300), (0.1, 1_000), (0.03, 1_000), (0.01, 2_000), (0.003, 3_000))
 
 
-@experiment("bench", "counting", "what ape loses where nature has no say in failures", seeds=100)
-def counting(request: Request) -> Report:
+@experiment("bench", "counting", "what ape loses where the disturbance does not matter", seeds=100)
+def counting(request: ExperimentRequest) -> ExperimentReport:
     """Standard errors relative to those of Monte Carlo with the same budget."""
     cells = [{"v": v, "episodes": n, "seed": s} for v, n in _ROWS for s in request.all_seeds]
     outcomes = iter(run_cells("counting", measure, cells, request))
@@ -40,7 +40,7 @@ def counting(request: Request) -> Report:
         "weights, so that a run's variance follows from its weights alone. The first ratio is that "
         "of root mean squares."
     )
-    return Report({"seeds": [first, last], "rows": rows}, "\n".join(lines))
+    return ExperimentReport({"seeds": [first, last], "rows": rows}, "\n".join(lines))
 
 
 def measure(cell: Cell) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import CONFIDENCE, POINTS, STEPS, UNITS, WINDOW, runs, truth_of
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -21,12 +21,14 @@ _FLOOR = 1e-4  # of the truth: what log axes show of smaller numbers and of zero
 
 
 @experiment("reproduce", "curves", "the figure of estimates and sampled rates over steps", seeds=20)
-def curves(request: Request) -> Report:
+def curves(request: ExperimentRequest) -> ExperimentReport:
     """Median and 5–95 % band over seeds; the runs are those of Table II."""
     return draw(runs(request), request)
 
 
-def draw(found: dict[str, dict[str, list[dict[str, Any]]]], request: Request) -> Report:
+def draw(
+    found: dict[str, dict[str, list[dict[str, Any]]]], request: ExperimentRequest
+) -> ExperimentReport:
     """The figure of runs by problem and row, and its numbers."""
     data: dict[str, Any] = {
         "seeds": [request.all_seeds[0], request.all_seeds[-1]],
@@ -43,7 +45,7 @@ def draw(found: dict[str, dict[str, list[dict[str, Any]]]], request: Request) ->
     files = {}
     if request.out is not None:
         files["figure"] = picture(data, request.out / "curves.png")
-    return Report(data, as_text(data), files=files)
+    return ExperimentReport(data, as_text(data), files=files)
 
 
 def bands(outcomes: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Adversary, only
-from apeval.simulate.behaviour import kl_by_decision
 from apeval.simulate.simulation import Budget, Simulation
-from apeval_paper.intersection.columns import V
-from apeval_paper.intersection.geometry import PRESETS, Geometry
-from apeval_paper.intersection.state import failed
+from apeval_bench.divergence import kl_by_decision
+from apeval_paper.environments.intersection.columns import V
+from apeval_paper.environments.intersection.geometry import PRESETS, Geometry
+from apeval_paper.environments.intersection.state import failed
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def driving_of(problem: Problem, adversary: Adversary, episodes: int, seed: int)
 
 def driving_of_exact(name: str, episodes: int, seed: int) -> Driving:
     """The zero-variance adversary of the dynamic programme, on the twin."""
-    from apeval_paper.intersection.adversary import ZeroVariance
-    from apeval_paper.intersection.dp import solve
-    from apeval_paper.intersection.highway import reset
-    from apeval_paper.intersection.twin import TwinStep
+    from apeval_paper.environments.intersection.adversary import ZeroVariance
+    from apeval_paper.environments.intersection.dp import solve
+    from apeval_paper.environments.intersection.highway import reset
+    from apeval_paper.environments.intersection.twin import TwinStep
 
     g, rng = PRESETS[name], np.random.default_rng(seed)
     q, step, x = ZeroVariance(solve(g)), TwinStep(g), reset(episodes, g)
@@ -72,8 +72,8 @@ def driving_of_exact(name: str, episodes: int, seed: int) -> Driving:
 
 def _accelerations(g: Geometry, a_E: FloatArray) -> tuple[float, ...]:
     """Replays whole episodes, (n, T, d_E), on the twin until each crashes."""
-    from apeval_paper.intersection.highway import reset
-    from apeval_paper.intersection.twin import TwinStep
+    from apeval_paper.environments.intersection.highway import reset
+    from apeval_paper.environments.intersection.twin import TwinStep
 
     step, x, means = TwinStep(g), reset(len(a_E), g), []
     for t in range(g.decisions):

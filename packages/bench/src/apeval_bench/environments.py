@@ -7,19 +7,19 @@ from tempfile import mkdtemp
 
 import numpy as np
 
+from apeval.atomic_files import written_whole
 from apeval.problem.types import FloatArray
-from apeval.writing import written_whole
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _TRIED = 200_000
 _WIDENED = 3.0
 
 
 @experiment("reproduce", "environments", "the paper's pictures of MiniGrid, Int and LunarLander", 1)
-def environments(request: Request) -> Report:
+def environments(request: ExperimentRequest) -> ExperimentReport:
     """Stills (PNG) and replays (GIF) in the output folder."""
-    from apeval_paper.lunarlander.render import main as draw_lander
-    from apeval_paper.minigrid.picture import save_picture
+    from apeval_paper.environments.lunarlander.render import main as draw_lander
+    from apeval_paper.environments.minigrid.picture import save_picture
 
     folder = request.out or Path(mkdtemp(prefix="apeval-environments-"))
     files = {"minigrid": folder / "minigrid.png"}
@@ -32,14 +32,14 @@ def environments(request: Request) -> Report:
     for part, ending in (("", "png"), ("-landing", "gif"), ("-crash", "gif")):
         files[f"lunarlander{part}"] = folder / f"lunarlander{part}.{ending}"
     text = "\n".join(f"- {what}: {path.name}" for what, path in files.items())
-    return Report({"files": {k: v.name for k, v in files.items()}}, text, files=files)
+    return ExperimentReport({"files": {k: v.name for k, v in files.items()}}, text, files=files)
 
 
 def _draw_intersection(name: str, folder: Path, seed: int) -> dict[str, Path]:
     from PIL import Image
 
-    from apeval_paper.intersection.geometry import PRESETS
-    from apeval_paper.intersection.render import picture, replay
+    from apeval_paper.environments.intersection.geometry import PRESETS
+    from apeval_paper.environments.intersection.render import picture, replay
 
     g, a_E = PRESETS[name], likely_crash(name, seed)
     files = {name: folder / f"{name}.png", f"{name}-crash": folder / f"{name}-crash.png"}
@@ -52,9 +52,9 @@ def _draw_intersection(name: str, folder: Path, seed: int) -> dict[str, Path]:
 
 def likely_crash(name: str, seed: int) -> FloatArray:
     """The crash of largest nominal density among many episodes under widened noise, (T, d_E)."""
-    from apeval_paper.intersection.geometry import PRESETS
-    from apeval_paper.intersection.sampling import nominal_actions
-    from apeval_paper.intersection.twin import episodes
+    from apeval_paper.environments.intersection.geometry import PRESETS
+    from apeval_paper.environments.intersection.sampling import nominal_actions
+    from apeval_paper.environments.intersection.twin import episodes
 
     g = PRESETS[name]
     a_E = nominal_actions(g, _TRIED, np.random.default_rng(seed), _WIDENED)

@@ -8,7 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from apeval.errors import ApevalError
-from apeval_bench.registry import Report, Request, experiment, experiments, store
+from apeval_bench.registry import (
+    ExperimentReport,
+    ExperimentRequest,
+    experiment,
+    experiments,
+    store,
+)
 
 #: Minutes on two cores, as far as they are known: only the time left depends on them.
 MINUTES = {"table1": 2.0, "table2": 35.0}
@@ -17,7 +23,7 @@ _PARTS = 1_000
 
 
 @experiment("reproduce", "all", "every table and figure, each in a folder of its own", seeds=30)
-def everything(request: Request) -> Report:
+def everything(request: ExperimentRequest) -> ExperimentReport:
     """Each with its own number of seeds, or with fewer where fewer are asked for."""
     chosen = {name: e for name, e in experiments("reproduce").items() if name != "all"}
     first = ["table1", "table2"]  # the curves are drawn from the runs of Table II
@@ -46,7 +52,7 @@ def everything(request: Request) -> Report:
         row["minutes"] = (time.perf_counter() - started) / 60.0
         rows.append(row)
         before += share
-    return Report({"rows": rows}, as_text(rows), all(row["passed"] for row in rows))
+    return ExperimentReport({"rows": rows}, as_text(rows), all(row["passed"] for row in rows))
 
 
 def _part(

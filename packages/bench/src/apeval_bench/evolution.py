@@ -12,7 +12,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Adversary, Situation
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import ENTRIES, STEPS, cell, code, settings
 
 PROBLEM, LABEL = "int-v1", "ape-scalable repaired"
@@ -26,12 +26,12 @@ _AT = (0.0, 0.2, 0.5, 1.0)
 
 
 @experiment("reproduce", "evolution", "the figure of π_E in Int-v1 as it learns", seeds=5)
-def evolution(request: Request) -> Report:
+def evolution(request: ExperimentRequest) -> ExperimentReport:
     """Densities at three states and four times, and the behaviour over all seeds."""
     return report(request, STEPS[PROBLEM])
 
 
-def report(request: Request, steps: int, episodes: int = EPISODES) -> Report:
+def report(request: ExperimentRequest, steps: int, episodes: int = EPISODES) -> ExperimentReport:
     """The figure for the first seed, the behaviour for every one."""
     cells = [
         cell(PROBLEM, LABEL, seed, steps) | {"measured_episodes": episodes}
@@ -55,7 +55,7 @@ def report(request: Request, steps: int, episodes: int = EPISODES) -> Report:
             k: np.round(shown[k], 5).tolist() for k in ("learned", "exact")
         }
         files["figure"] = picture(shown, request.out / "evolution.png")
-    return Report(data, as_text(data, passed), passed, files)
+    return ExperimentReport(data, as_text(data, passed), passed, files)
 
 
 # -- behaviour ---------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def exact_behaviour(seed: int, episodes: int) -> dict[str, Any]:
 
 def describe(walked: Any) -> dict[str, Any]:
     """What an adversary does, decision by decision, over the episodes it draws."""
-    from apeval_paper.intersection.columns import V
+    from apeval_paper.environments.intersection.columns import V
 
     kl, acceleration = [], []
     for t, alive in enumerate(walked.alive):
@@ -104,12 +104,12 @@ def describe(walked: Any) -> dict[str, Any]:
 
 def snapshots(cell: Cell) -> list[tuple[int, Adversary]]:
     """(steps, π_E) before the first update and after each."""
-    from apeval.learn.ape_scalable.config import ApeScalableConfig
-    from apeval.learn.ape_scalable.flow import WarmStart
-    from apeval.learn.ape_scalable.learner import ScalableLearner
     from apeval.problem.draws import make_key
     from apeval.problem.settings import build
     from apeval.simulate.simulation import Budget, Simulation
+    from apeval_paper.methods.ape_scalable.adversaries import WarmStart
+    from apeval_paper.methods.ape_scalable.config import ApeScalableConfig
+    from apeval_paper.methods.ape_scalable.learner import ScalableLearner
 
     problem = make(PROBLEM).seen_as(cell["view"]).blind()
     config = build(ApeScalableConfig, cell["settings"])

@@ -12,9 +12,9 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Situation
 from apeval.simulate.rollout import situation
-from apeval_paper.intersection.adversary import ZeroVariance
-from apeval_paper.intersection.dp import DEFAULT, Grid, solve
-from apeval_paper.intersection.geometry import PRESETS
+from apeval_paper.environments.intersection.adversary import ZeroVariance
+from apeval_paper.environments.intersection.dp import DEFAULT, Grid, solve
+from apeval_paper.environments.intersection.geometry import PRESETS
 
 Decide = Callable[[Array, Situation, Draws], tuple[FloatArray, FloatArray]]
 """(x, what nature knows, draws) → a_E and log q(a_E)."""

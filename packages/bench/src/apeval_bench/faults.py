@@ -18,7 +18,7 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.results.folder import load
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 PROBLEM = "apeval_bench.busy:problem"
 _MAIN = "from apeval.cli.main import main; main()"
@@ -28,7 +28,7 @@ _PAUSE = 1.2  # seconds between kills, on average
 
 
 @experiment("bench", "faults", "random kills of workers and of the run, all resumed", seeds=1)
-def faults(request: Request) -> Report:
+def faults(request: ExperimentRequest) -> ExperimentReport:
     """A run on an expensive toy simulator, undisturbed and under fire."""
     rows = []
     for k, seed in enumerate(request.all_seeds):
@@ -49,7 +49,7 @@ def faults(request: Request) -> Report:
         f"| {_yes(r['episodes_are_whole'])} |"
         for r in rows
     ]
-    return Report({"rows": rows}, "\n".join(lines), passed=passed)
+    return ExperimentReport({"rows": rows}, "\n".join(lines), passed=passed)
 
 
 def compare(folder: Path, seed: int, episodes: int, cost: float, kills: int) -> dict[str, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _EPISODES, _BAR = 100_000, 0.03
 
 
 @experiment("bench", "floor", "spread of the zero-variance adversary on int-v0 and int-v1", seeds=1)
-def floor(request: Request) -> Report:
+def floor(request: ExperimentRequest) -> ExperimentReport:
     """Per-episode variation under the adversary that dynamic programming gives, on the twin."""
-    from apeval_paper.intersection.bench import floor as measure
+    from apeval_paper.environments.intersection.bench import floor as measure
 
     rows: list[dict[str, Any]] = []
     names = ("int-v0", "int-v1")
@@ -33,4 +33,4 @@ def floor(request: Request) -> Report:
             f"| {r['relative_error_at_1000_episodes']:.2%} |"
         )
     data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "rows": rows}
-    return Report(data, "\n".join(lines), passed=worst <= _BAR)
+    return ExperimentReport(data, "\n".join(lines), passed=worst <= _BAR)

@@ -17,7 +17,7 @@ from apeval.problem.laws import Normal
 from apeval.problem.problem import Problem
 from apeval.problem.truth import Truth
 from apeval.run.evaluate import evaluate
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.timed import Timed
 
 _STEPS, _DIMENSIONS, _STEPS_OF_THESE = (1_000, 10_000, 100_000, 1_000_000), (1, 4, 16, 64), 20_000
@@ -28,7 +28,7 @@ _CHILD = "import sys; from apeval_bench.growth import child; child(sys.argv[1])"
 
 
 @experiment("bench", "growth", "time and memory as decisions and dimensions grow", seeds=1)
-def growth(request: Request) -> Report:
+def growth(request: ExperimentRequest) -> ExperimentReport:
     """Every run in a process of its own, whose memory nobody else has used."""
     cases = [{"steps": s, "dimensions": 1} for s in _STEPS]
     cases += [{"steps": _STEPS_OF_THESE, "dimensions": d} for d in _DIMENSIONS]
@@ -41,7 +41,7 @@ def growth(request: Request) -> Report:
     passed = all(r["gib"] <= _MOST_MEMORY and r["covers"] for r in rows) and all(
         b["seconds"] <= _MOST_GROWTH * a["seconds"] for a, b in pairs
     )
-    return Report({"rows": rows}, _as_text(rows), passed=passed)
+    return ExperimentReport({"rows": rows}, _as_text(rows), passed=passed)
 
 
 def problem(dimensions: int) -> Problem:

@@ -16,18 +16,18 @@ from scipy.stats import t as student
 
 from apeval.environments import make
 from apeval.estimate.interval import effective_size, estimate, one_sided, stratified
+from apeval.estimate.precision_target import PrecisionTarget
 from apeval.estimate.sample import Sample
-from apeval.estimate.target import Target
 from apeval.learn.whitened import log_phi, to_action, to_z
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
-from apeval.run.frozen import reduce, run_frozen_stage
+from apeval.run.frozen_stage import reduce, run_frozen_stage
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, Situation, mixture
 from apeval.simulate.rollout import rollout
 from apeval.simulate.simulation import Budget, Simulation
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 #: Of the failures of int-v1 and gaussian-sum (β = 4.5, T = 4), per decision and component.
 MEAN = {
@@ -64,7 +64,7 @@ class Spoilt(Adversary):
 
 
 @experiment("bench", "intervals", "coverage of intervals for badly fitted proposals", seeds=400)
-def intervals(request: Request) -> Report:
+def intervals(request: ExperimentRequest) -> ExperimentReport:
     """Coverage and width by proposal and sample size, then with a target error."""
     fixed = [(name, *spoilt, "episodes", n) for name in MEAN for spoilt in SPOILT for n in SIZES]
     ended = [(name, *spoilt, "target", e) for name in MEAN for spoilt in STOPPED for e in TARGETS]
@@ -87,7 +87,7 @@ def intervals(request: Request) -> Report:
         "fixed": rows[: len(fixed)],
         "stopped": rows[len(fixed) :],
     }
-    return Report(data, _as_text(data))
+    return ExperimentReport(data, _as_text(data))
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _fixed(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _stop(problem: Problem, proposal: Mixture, error: float, seed: int) -> dict[str, Any]:
     """A run that ends at a target error."""
-    truth, target = _truth(problem), Target(error)
+    truth, target = _truth(problem), PrecisionTarget(error)
     simulation = Simulation(problem, make_key(seed, 1), Budget(episodes=_MOST))
     frozen = run_frozen_stage(proposal, simulation, _CONFIDENCE, target=target)
     lo, hi = frozen.estimate.interval

@@ -12,11 +12,11 @@ from apeval.environments import make
 from apeval.learn.whitened import to_action, to_z
 from apeval.problem.draws import make_key
 from apeval.problem.types import Array, FloatArray
-from apeval.run.frozen import reduce
+from apeval.run.frozen_stage import reduce
 from apeval.simulate.adversary import Adversary, Nominal, Situation, mixture
 from apeval.simulate.simulation import Budget, Simulation
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _DECISION, _COMPONENT = 1, 0  # the main engine, one second after the start
 _DRAWN = (-1.6, 1.0)
@@ -27,7 +27,7 @@ _STEPS = 10_000
 
 
 @dataclass(frozen=True)
-class Push(Adversary):
+class LanderPush(Adversary):
     """Nominal but for one component of one decision: z ~ N(mean, spread²)."""
 
     mean: float
@@ -52,7 +52,7 @@ class Push(Adversary):
 def draw(cell: Cell) -> dict[str, Any]:
     """Failures from one wide push, with their weights and the pushed component."""
     problem = make("lunarlander").blind()
-    proposal = mixture([Nominal(), Push(*_DRAWN)], [_NOMINAL, 1.0 - _NOMINAL])
+    proposal = mixture([Nominal(), LanderPush(*_DRAWN)], [_NOMINAL, 1.0 - _NOMINAL])
     simulation = Simulation(problem, make_key(cell["seed"]), Budget(episodes=_EPISODES))
     z, w, steps = [], [], 0
     while (n := min(problem.chunk, simulation.affordable())) > 0:
@@ -67,7 +67,7 @@ def draw(cell: Cell) -> dict[str, Any]:
 
 
 @experiment("bench", "lander-push", "what one well-chosen push reaches on LunarLander", 8)
-def lander_push(request: Request) -> Report:
+def lander_push(request: ExperimentRequest) -> ExperimentReport:
     """The variation per episode of every push in a grid, from one weighted sample of failures."""
     cells = [{"problem": "lunarlander", "seed": seed} for seed in request.all_seeds]
     found = run_cells("lander-push", draw, cells, request)
@@ -77,7 +77,7 @@ def lander_push(request: Request) -> Report:
     rows = []
     for mean in _MEANS:
         for spread in _SPREADS:
-            q = _NOMINAL + (1.0 - _NOMINAL) * np.exp(Push(mean, spread).log_ratio(z))
+            q = _NOMINAL + (1.0 - _NOMINAL) * np.exp(LanderPush(mean, spread).log_ratio(z))
             variation = float(np.sqrt((weight / q).sum() / v**2 - 1.0))
             rows.append({"mean": mean, "spread": spread, "variation": variation})
     best = min(rows, key=lambda r: r["variation"])
@@ -91,7 +91,7 @@ def lander_push(request: Request) -> Report:
         "best": best,
         "error_at_10000_steps": best["variation"] / float(np.sqrt(_STEPS / length)),
     }
-    return Report(data, _as_text(data))
+    return ExperimentReport(data, _as_text(data))
 
 
 def _as_text(data: dict[str, Any]) -> str:

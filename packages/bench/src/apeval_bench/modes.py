@@ -16,7 +16,7 @@ from apeval.problem.types import FloatArray
 from apeval.simulate.adversary import Adversary
 from apeval.simulate.simulation import Budget, Simulation
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import STEPS, cell, code, truth_of
 
 PROBLEMS = ("int-v0", "int-v1")
@@ -27,12 +27,12 @@ _FILES = ("apeval_bench/modes.py", "apeval_bench/exact.py")
 
 
 @experiment("reproduce", "modes", "whether CEM covers only some failure modes", seeds=5)
-def modes(request: Request) -> Report:
+def modes(request: ExperimentRequest) -> ExperimentReport:
     """True failures, drawn by the exact adversary, under what the methods learned."""
     return report(request, STEPS, EPISODES)
 
 
-def report(request: Request, steps: dict[str, int], episodes: int) -> Report:
+def report(request: ExperimentRequest, steps: dict[str, int], episodes: int) -> ExperimentReport:
     """One row per problem and method, over all seeds."""
     cells = [
         cell(problem, label, seed, steps[problem]) | {"exact_episodes": episodes}
@@ -51,7 +51,7 @@ def report(request: Request, steps: dict[str, int], episodes: int) -> Report:
         "episodes": episodes,
         "rows": rows,
     }
-    return Report(data, as_text(data))
+    return ExperimentReport(data, as_text(data))
 
 
 def pooled(outcomes: list[dict[str, Any]]) -> dict[str, Any]:

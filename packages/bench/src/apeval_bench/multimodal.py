@@ -17,13 +17,13 @@ from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.learn.whitened import log_phi
 from apeval.problem.types import FloatArray
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 if TYPE_CHECKING:
-    from apeval.learn.ape_scalable.flow import Flow
-    from apeval.learn.ape_scalable.learner import ScalableLearner
-    from apeval.learn.ape_scalable.targets import Target
+    from apeval.learn.networks.flow import Flow
     from apeval.simulate.episodes import Episodes
+    from apeval_paper.methods.ape_scalable.flow_target import FlowTarget
+    from apeval_paper.methods.ape_scalable.learner import ScalableLearner
 
 PROBLEM = "int-v0"
 STEPS, UPDATES, GRADIENT_STEPS = 3_000, 4, 400
@@ -49,7 +49,7 @@ class Update:
     steps: int
     row: int
     """The decision within the failing episode."""
-    target: Target
+    target: FlowTarget
     """Of this condition alone."""
     after: Flow
 
@@ -60,12 +60,14 @@ class Update:
 
 
 @experiment("reproduce", "multimodal", "the appendix's figure of target and flow, Int-v0", seeds=1)
-def multimodal(request: Request) -> Report:
+def multimodal(request: ExperimentRequest) -> ExperimentReport:
     """An early update at the initial state, and a later one at a later decision."""
     return report(request, STEPS, GRADIENT_STEPS)
 
 
-def report(request: Request, steps: int, gradient_steps: int, updates: int = UPDATES) -> Report:
+def report(
+    request: ExperimentRequest, steps: int, gradient_steps: int, updates: int = UPDATES
+) -> ExperimentReport:
     """The figure, and how far target and flow are apart."""
     made = run(request, steps, gradient_steps, updates)
     half = (len(made) + 1) // 2
@@ -91,7 +93,7 @@ def report(request: Request, steps: int, gradient_steps: int, updates: int = UPD
     files = {}
     if request.out is not None:
         files["figure"] = picture(rows, request.out / "multimodal.png")
-    return Report(data, as_text(data), files=files)
+    return ExperimentReport(data, as_text(data), files=files)
 
 
 def clearest(updates: list[list[Update]]) -> Update:
@@ -107,8 +109,8 @@ def clearest(updates: list[list[Update]]) -> Update:
 
 def spline(update: Update, gradient_steps: int, rng: np.random.Generator) -> Flow:
     """A spline flow, from π_E,gt, after the same training towards the same target."""
-    from apeval.learn.ape_scalable.flow import Flow, one_thread
-    from apeval.learn.ape_scalable.updates import Optimiser, reverse_kl
+    from apeval.learn.networks.flow import Flow, one_thread
+    from apeval_paper.methods.ape_scalable.updates import Optimiser, reverse_kl
 
     target, d = update.target, update.after.d_E
     at_gt = (np.zeros(d), np.ones(d))
@@ -119,12 +121,14 @@ def spline(update: Update, gradient_steps: int, rng: np.random.Generator) -> Flo
     return flow.frozen()
 
 
-def run(request: Request, steps: int, gradient_steps: int, updates: int) -> list[list[Update]]:
+def run(
+    request: ExperimentRequest, steps: int, gradient_steps: int, updates: int
+) -> list[list[Update]]:
     """The updates of a run of Algorithm 3, each with one entry per decision of its episode."""
-    from apeval.learn.ape_scalable.config import ApeScalableConfig
-    from apeval.learn.ape_scalable.learner import ScalableLearner
     from apeval.problem.draws import make_key
     from apeval.simulate.simulation import Budget, Simulation
+    from apeval_paper.methods.ape_scalable.config import ApeScalableConfig
+    from apeval_paper.methods.ape_scalable.learner import ScalableLearner
 
     found: list[list[Update]] = []
 
@@ -155,12 +159,12 @@ def run(request: Request, steps: int, gradient_steps: int, updates: int) -> list
     return found
 
 
-def aim(learner: ScalableLearner, batch: Episodes, rows: slice) -> Target:
+def aim(learner: ScalableLearner, batch: Episodes, rows: slice) -> FlowTarget:
     """p_E of Eq. NF_target along one failing episode, before the update towards it."""
     import torch
 
-    from apeval.learn.ape_scalable import targets
     from apeval.learn.whitened import to_z
+    from apeval_paper.methods.ape_scalable import flow_target
 
     config, now = learner.config, batch.situation.take(rows)
     z = to_z(now.law, batch.a_E[rows])
@@ -168,14 +172,14 @@ def aim(learner: ScalableLearner, batch: Episodes, rows: slice) -> Target:
     old = learner.flow.frozen()
     density = np.exp(old.log_prob(c, torch.from_numpy(z)).numpy())
     v = learner.v(learner.context.state(now.s, now.t), now.t)
-    r_hat = targets.dense_rewards(now.t, np.full(len(z), len(z)), config.gamma_r)
-    wanted = targets.point_target(density, r_hat, np.append(v[1:], 0.0), v, config.v_floor)
-    beta = targets.bump_weight(wanted, density, config.sigma, learner.d_E)
-    kept = torch.from_numpy(targets.keep_finite(beta, config.beta_limit))
-    return targets.Target(old, c, torch.from_numpy(z), kept, config.sigma)
+    r_hat = flow_target.dense_rewards(now.t, np.full(len(z), len(z)), config.gamma_r)
+    wanted = flow_target.point_target(density, r_hat, np.append(v[1:], 0.0), v, config.v_floor)
+    beta = flow_target.bump_weight(wanted, density, config.sigma, learner.d_E)
+    kept = torch.from_numpy(flow_target.keep_finite(beta, config.beta_limit))
+    return flow_target.FlowTarget(old, c, torch.from_numpy(z), kept, config.sigma)
 
 
-def alone(target: Target, k: int) -> Target:
+def alone(target: FlowTarget, k: int) -> FlowTarget:
     """The k-th of its conditions."""
     one = slice(k, k + 1)
     return dataclasses.replace(
@@ -221,7 +225,7 @@ def approach(update: Update) -> dict[str, float]:
     return {"beta": update.beta, "before": before, "after": after}
 
 
-def at(flow: Flow, one: Target) -> Callable[[Any], Any]:
+def at(flow: Flow, one: FlowTarget) -> Callable[[Any], Any]:
     """log π_E,θ at the condition of a target."""
     return lambda z: flow.log_prob(one.c.repeat(len(z), 1), z)
 

@@ -10,10 +10,10 @@ from typing import Any
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.run.evaluate import evaluate
-from apeval.simulate.backends.serial import Alone, Serial
+from apeval.simulate.backends.serial import Serial, SerialPool
 from apeval.simulate.task import Task
 from apeval_bench.growth import problem
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _STEPS = 50_000
 _CASES = ((1, 16), (1, 64), (1, 256), (16, 16), (16, 64))
@@ -23,7 +23,7 @@ _CORES, _DECISIONS = 1_000, 1_000_000  # of the plan
 
 
 @experiment("bench", "plan", "what a run spends on each block, and a plan for 1,000 cores", seeds=3)
-def plan(request: Request) -> Report:
+def plan(request: ExperimentRequest) -> ExperimentReport:
     """Time of a core, not of the clock: other load of the machine changes it little."""
     rows = []
     for k, (dimensions, block) in enumerate(_CASES):
@@ -32,10 +32,12 @@ def plan(request: Request) -> Report:
     batches = batch_sizes(request.first_seed)
     planned = [_planned(cost, rows[0], batches) for cost in _COSTS]
     data = {"rows": rows, "batches": batches, "plan": planned}
-    return Report(data, "\n\n".join([_spent_text(rows), _plan_text(planned, rows[0], batches)]))
+    return ExperimentReport(
+        data, "\n\n".join([_spent_text(rows), _plan_text(planned, rows[0], batches)])
+    )
 
 
-def spent(dimensions: int, block: int, request: Request) -> dict[str, Any]:
+def spent(dimensions: int, block: int, request: ExperimentRequest) -> dict[str, Any]:
     """The run's own process, while two workers simulate: learning, weights, dealing out."""
     it = problem(dimensions)
     evaluate(it, steps=2_000, block=block)  # what is loaded and compiled once
@@ -61,11 +63,11 @@ class _Counting(Serial):
         super().__init__()
         self.tasks: list[Task] = []
 
-    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Alone:
+    def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> SerialPool:
         return _Counted(problem, key, self.tasks)
 
 
-class _Counted(Alone):
+class _Counted(SerialPool):
     def __init__(self, problem: Problem, key: IntArray, tasks: list[Task]) -> None:
         super().__init__(problem, key)
         self.tasks = tasks

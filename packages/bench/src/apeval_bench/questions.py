@@ -11,13 +11,13 @@ from scipy.special import ndtr
 
 from apeval.environments import make
 from apeval.problem.problem import Problem
+from apeval.run.completed_run import InMemory
 from apeval.run.evaluate import evaluate
-from apeval.run.merging import Merged, merge
-from apeval.run.past import InMemory
-from apeval.run.versus import compare
+from apeval.run.merge import Merged, merge
+from apeval.run.policy_comparison import compare
 from apeval.run.whatif import WhatIf, reweight
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 BETA, STEPS = 4.5, 20
 OTHER_BETA = 4.2
@@ -32,7 +32,7 @@ Answer = dict[str, Any]
 
 
 @experiment("bench", "questions", "coverage of reweight, compare, merge and extend", seeds=200)
-def questions(request: Request) -> Report:
+def questions(request: ExperimentRequest) -> ExperimentReport:
     """Coverage by question; passes if every one reaches 92 %."""
     truths = {name: find(request) for name, find in TRUTHS.items()}
     blocks = [list(request.all_seeds[i : i + _BLOCK]) for i in range(0, request.seeds, _BLOCK)]
@@ -47,7 +47,7 @@ def questions(request: Request) -> Report:
     rows = [_row(key, [a for a in answers if _key(a) == key]) for key in asked]
     data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "bar": _BAR, "rows": rows}
     passed = all(r["coverage"] is None or r["coverage"] >= _BAR for r in rows)
-    return Report(data, _as_text(data), passed)
+    return ExperimentReport(data, _as_text(data), passed)
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -144,14 +144,14 @@ def _truth(problem: Problem) -> float:
     return problem.truth().value if problem.truth else float("nan")
 
 
-def _sums(request: Request) -> dict[str, float]:
+def _sums(request: ExperimentRequest) -> dict[str, float]:
     """S_T/√T ~ N(m√T, c²): Φ(−(β − m√T)/c)."""
     changes = {f"std*{c:g}": float(ndtr(-BETA / c)) for c in (0.9, 1.1, 1.2)}
     changes |= {f"mean{m:+g}": float(ndtr(-BETA + m * np.sqrt(STEPS))) for m in (-0.1, 0.1)}
     return {"itself": float(ndtr(-BETA)), "other": float(ndtr(-OTHER_BETA)), **changes}
 
 
-def _int(request: Request) -> dict[str, float]:
+def _int(request: ExperimentRequest) -> dict[str, float]:
     """By dynamic programming, computed here and now."""
     wanted: dict[str, dict[str, float]] = {"itself": {}, "other": {"ego_speed": SPEED}}
     wanted |= {f"std={c:g}": {"std": c} for c in (0.45, 0.55, 0.6)}
@@ -162,19 +162,19 @@ def _int(request: Request) -> dict[str, float]:
     return found
 
 
-def _walk(request: Request) -> dict[str, float]:
+def _walk(request: ExperimentRequest) -> dict[str, float]:
     return {f"p_up={p:g}": _truth(make("walk", p_up=p)) for p in (0.28, 0.31, 0.36)}
 
 
-def _one_step(request: Request) -> dict[str, float]:
+def _one_step(request: ExperimentRequest) -> dict[str, float]:
     return {"itself": float(ndtr(-BETA))}
 
 
-def _counts(request: Request) -> dict[str, float]:
+def _counts(request: ExperimentRequest) -> dict[str, float]:
     return {"itself": float(ndtr(-2.0)), "other": float(ndtr(-2.3))}
 
 
-TRUTHS: dict[str, Callable[[Request], dict[str, float]]] = {
+TRUTHS: dict[str, Callable[[ExperimentRequest], dict[str, float]]] = {
     "gaussian-sum": _sums,
     "int-v1": _int,
     "walk": _walk,

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape_discrete.config import ApeDiscreteConfig
-from apeval.learn.ape_discrete.learner import Choice, DiscreteLearner
-from apeval.learn.ape_tabular.rows import State
-from apeval.learn.cem_discrete.learner import CrossEntropyLearner
+from apeval.learn.ape_tabular.policy_rows import State
 from apeval.learn.method import Learner, Method
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
@@ -19,6 +16,9 @@ from apeval.run.evaluate import reduce
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
+from apeval_paper.methods.ape_discrete.config import ApeDiscreteConfig
+from apeval_paper.methods.ape_discrete.learner import DiscreteLearner, SlotChoice
+from apeval_paper.methods.cem_discrete.learner import CrossEntropyLearner
 
 
 @dataclass
@@ -89,7 +89,7 @@ class _RecordedDiscrete(DiscreteLearner):
         super().__init__(problem, config)
         self.log, self.log_rho = log, 0.0
 
-    def weigh(self, choice: Choice, remembered: State) -> float:
+    def weigh(self, choice: SlotChoice, remembered: State) -> float:
         rho = super().weigh(choice, remembered)
         self.log_rho += math.log(rho) if rho > 0.0 else -math.inf
         return rho

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apeval import validate
+from apeval.atomic_files import write_bytes
 from apeval.errors import ApevalError, unknown
 from apeval.results.store import write_json
 from apeval.run.verify import REPORTING as REPORTING
-from apeval.writing import write_bytes
 
 TUNING = range(0, 1_000)
 
 
 @dataclass(frozen=True)
-class Request:
+class ExperimentRequest:
     """How often, from which seed, with which output folder, and who watches."""
 
     seeds: int
@@ -52,7 +52,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Report:
+class ExperimentReport:
     """An experiment's outcome: data, and the same as text for a person."""
 
     data: dict[str, Any]
@@ -61,7 +61,7 @@ class Report:
     files: dict[str, Path] = field(default_factory=dict)
 
 
-def store(report: Report, folder: Path, name: str, made_by: str) -> None:
+def store(report: ExperimentReport, folder: Path, name: str, made_by: str) -> None:
     """Write a report's data and text, with the command that made them."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / f"{name}.json", report.data)
@@ -69,7 +69,7 @@ def store(report: Report, folder: Path, name: str, made_by: str) -> None:
     write_bytes(folder / f"{name}.md", text.encode())
 
 
-Run = Callable[[Request], Report]
+Run = Callable[[ExperimentRequest], ExperimentReport]
 R = TypeVar("R", bound=Run)
 
 

@@ -16,7 +16,7 @@ import typer
 from apeval.cli.output import is_quiet, note, print_json, say
 from apeval.errors import ApevalError
 from apeval.results.store import prepare
-from apeval_bench.registry import REPORTING, TUNING, Request, find, store
+from apeval_bench.registry import REPORTING, TUNING, ExperimentRequest, find, store
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Selection:
     held_out: bool = False
 
     def as_fields(self) -> dict[str, Any]:
-        """For a `Request`."""
+        """For a `ExperimentRequest`."""
         split = {k: tuple(filter(None, getattr(self, k).split(","))) for k in ("rows", "methods")}
         return {**split, "held_out": self.held_out}
 
@@ -61,7 +61,9 @@ def run_experiment(
     with _ticker(quiet=json) as tick:
         first = (TUNING if tuning else REPORTING).start if first_seed is None else first_seed
         fields = selection.as_fields()
-        report = chosen.run(Request(seeds, first, folder, Path("runs/cells"), tick, **fields))
+        report = chosen.run(
+            ExperimentRequest(seeds, first, folder, Path("runs/cells"), tick, **fields)
+        )
     if folder is not None:
         begun = "" if first_seed is None else f" --first-seed {first_seed}"
         made_by = f"apeval {command} {name} --seeds {seeds}{begun}{selection}" + (

@@ -14,14 +14,14 @@ from apeval.learn.method import find_method
 from apeval.problem.draws import make_key
 from apeval.problem.types import FloatArray
 from apeval.simulate.simulation import Budget, Simulation
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 _STEPS, _MS_BAR = 3_000, 3.0
 _N, _TURNS, _GP_BAR = 2_000, 5, 10.0
 _WARM = {"warm_scale": 2.0, "warm_shift": "1"}  # int-v1's start of all learners
 
 
-def measure(request: Request) -> dict[str, Any]:
+def measure(request: ExperimentRequest) -> dict[str, Any]:
     """Both measurements; parts that need what is not installed say so."""
     missing = [name for name in ("torch", "zuko") if find_spec(name) is None]
     if missing:
@@ -87,7 +87,7 @@ def _learn(seed: int) -> dict[str, Any]:
 
 def _growing_gp() -> dict[str, float]:
     """Append one datum to 2,000 and predict at another: ours and gpytorch, taking turns."""
-    from apeval.learn.ape_scalable.gp import GaussianProcess
+    from apeval_paper.methods.ape_scalable.gp import GaussianProcess
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((_N + _TURNS, 4))
@@ -117,7 +117,7 @@ def _refit(X: FloatArray, y: FloatArray, where: FloatArray) -> FloatArray:
     import gpytorch
     import torch
 
-    class Exact(gpytorch.models.ExactGP):  # type: ignore[misc]
+    class ExactGP(gpytorch.models.ExactGP):  # type: ignore[misc]
         def __init__(self, likelihood: Any) -> None:
             super().__init__(torch.from_numpy(X), torch.from_numpy(y), likelihood)
             self.mean_module = gpytorch.means.ZeroMean()
@@ -131,7 +131,7 @@ def _refit(X: FloatArray, y: FloatArray, where: FloatArray) -> FloatArray:
             )
 
     likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-    model = Exact(likelihood).double()
+    model = ExactGP(likelihood).double()
     model.covar_module.outputscale = 1.0
     model.covar_module.base_kernel.lengthscale = 1.0
     likelihood.noise = 0.01

@@ -11,14 +11,14 @@ from apeval.environments import make
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.run.evaluate import evaluate
-from apeval.run.frozen import run_frozen_stage
+from apeval.run.frozen_stage import run_frozen_stage
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.backends import find_backend
+from apeval.simulate.episode_source import EpisodeSource
 from apeval.simulate.simulation import Budget, Simulation
-from apeval.simulate.source import Source
 from apeval_bench import busy
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.timed import Timed
 
 _CASES = {0.1: (8, 10, 640), 1.0: (8, 10, 64), 10.0: (2, 10, 8), 100.0: (1, 2, 4)}
@@ -30,7 +30,7 @@ _SHARE = 0.8
 
 
 @experiment("bench", "scale", "throughput of one and two workers of each backend", seeds=5)
-def scale(request: Request) -> Report:
+def scale(request: ExperimentRequest) -> ExperimentReport:
     """Serial and each backend by turns, so that other load of the machine hits both alike."""
     backends = ["processes", *(["ray"] if importlib.util.find_spec("ray") else [])]
     cases = [(c, b, w) for c in _CASES for b in backends for w in (1, 2)]
@@ -43,15 +43,18 @@ def scale(request: Request) -> Report:
     passed = driving["median"] >= _SHARE and all(
         row["ratio"] >= row["bar"] for row in rows if row["bar"] is not None
     )
-    return Report({"rows": rows, "simulator_share": driving}, text, passed=passed)
+    return ExperimentReport({"rows": rows, "simulator_share": driving}, text, passed=passed)
 
 
-def compare(cost: float, backend: str, workers: int, request: Request) -> dict[str, Any]:
+def compare(cost: float, backend: str, workers: int, request: ExperimentRequest) -> dict[str, Any]:
     """The frozen stage of so many workers beside that of serial."""
     together, decisions, episodes = _CASES[cost]
     problem = busy.problem(cost=cost, decisions=decisions, together=together)
     key = make_key(request.first_seed)
-    alone, many = Source(problem, key), Source(problem, key, find_backend(backend, workers))
+    alone, many = (
+        EpisodeSource(problem, key),
+        EpisodeSource(problem, key, find_backend(backend, workers)),
+    )
     serial, spread = [], []
     try:
         with one_thread():
@@ -76,14 +79,14 @@ def compare(cost: float, backend: str, workers: int, request: Request) -> dict[s
     }
 
 
-def _seconds(problem: Problem, source: Source, episodes: int) -> float:
+def _seconds(problem: Problem, source: EpisodeSource, episodes: int) -> float:
     simulation = Simulation(problem, source.key, Budget(episodes=episodes), source=source)
     started = time.perf_counter()
     run_frozen_stage(only(Nominal()), simulation, 0.95)
     return time.perf_counter() - started
 
 
-def simulator_share(request: Request) -> dict[str, Any]:
+def simulator_share(request: ExperimentRequest) -> dict[str, Any]:
     """How much of the time of `ape` on the intersection of highway-env the simulator takes."""
     problem = make("int-v1@highway")
     evaluate(problem, steps=100)  # what is loaded once

@@ -14,7 +14,7 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.results.store import write_json
 from apeval_bench.cells import run_cells
-from apeval_bench.registry import TUNING, Report, Request, experiment
+from apeval_bench.registry import TUNING, ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import code, plain, run, truth_of, warm_start
 
 WORST = 6.0
@@ -78,7 +78,7 @@ Trial = dict[str, Any]
 
 
 @experiment("bench", "search", "hyperparameter search: random, then a grid; tuning seeds", seeds=3)
-def search(request: Request) -> Report:
+def search(request: ExperimentRequest) -> ExperimentReport:
     """Every learner on every problem of Table II with equal effort. Only tuning seeds are used."""
     if request.first_seed not in TUNING:
         raise ApevalError("hyperparameters are chosen on tuning seeds: add --tuning")
@@ -96,7 +96,7 @@ def search(request: Request) -> Report:
     files = {}
     if request.out is not None:
         files["chosen"] = write_json(request.out / "chosen.json", selection(data))
-    return Report(data, as_text(data), files=files)
+    return ExperimentReport(data, as_text(data), files=files)
 
 
 def selection(data: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ CONFIRMATION = (
 )
 
 
-def search_one(problem: str, method: str, request: Request) -> dict[str, Any]:
+def search_one(problem: str, method: str, request: ExperimentRequest) -> dict[str, Any]:
     """The best of the trials that holds against the defaults, which are the first of them."""
     rng = np.random.default_rng([request.first_seed, *map(ord, f"{problem} {method}")])
     effort = EFFORT[problem]
@@ -152,7 +152,7 @@ def search_one(problem: str, method: str, request: Request) -> dict[str, Any]:
 
 
 def confirm(
-    problem: str, method: str, finalists: Sequence[dict[str, Any]], request: Request
+    problem: str, method: str, finalists: Sequence[dict[str, Any]], request: ExperimentRequest
 ) -> list[dict[str, Any]]:
     """The finalists on fresh seeds."""
     truth = truth_of(problem)
@@ -219,7 +219,7 @@ def neighbours(
 
 
 def judge(
-    problem: str, method: str, trials: Sequence[Trial], request: Request
+    problem: str, method: str, trials: Sequence[Trial], request: ExperimentRequest
 ) -> list[dict[str, Any]]:
     """Run the trials and score each."""
     effort = EFFORT[problem]
@@ -243,7 +243,7 @@ def outcomes_of(
     trials: Sequence[Trial],
     seeds: Sequence[int],
     steps: int,
-    request: Request,
+    request: ExperimentRequest,
 ) -> list[list[dict[str, Any]]]:
     """Runs of each trial, seed by seed."""
     cells = [

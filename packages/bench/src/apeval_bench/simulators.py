@@ -9,14 +9,14 @@ from apeval.environments import make
 from apeval.problem.draws import make_key
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.simulation import Budget, Simulation
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 _SECONDS, _TURN = 8.0, 64
 
 
-def intersections(request: Request) -> list[dict[str, Any]]:
+def intersections(request: ExperimentRequest) -> list[dict[str, Any]]:
     """highway-env without lane look-ups, and the twin, against stock highway-env."""
-    from apeval_paper.intersection.bench import speed
+    from apeval_paper.environments.intersection.bench import speed
 
     rows = []
     for name in ("int-v0", "int-v1"):
@@ -35,7 +35,7 @@ def intersections(request: Request) -> list[dict[str, Any]]:
     return rows
 
 
-def lunarlander(request: Request) -> dict[str, Any]:
+def lunarlander(request: ExperimentRequest) -> dict[str, Any]:
     """Our lander against gymnasium's, taking turns so that other load hits both alike."""
     runs = {
         name: Simulation(make(name), make_key(request.first_seed), Budget(episodes=10**9))

@@ -22,7 +22,7 @@ from apeval.run.evaluate import run_frozen_stage
 from apeval.simulate.simulation import Budget
 from apeval_bench.cells import Cell, run_cells
 from apeval_bench.recording import Log, Recording, recorded
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 TASK = "table2"
 _RUNS_ARE_MADE_OF = (
@@ -50,7 +50,7 @@ def code(*files: str) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StudyProblem:
     """A row of Table II."""
 
     label: str
@@ -65,11 +65,11 @@ class Entry:
 ENTRIES = {
     e.label: e
     for e in (
-        Entry("ape-scalable repaired", "ape-scalable", "markov", "APE_scalable", "repaired"),
-        Entry("ape-scalable printed", "ape-scalable", "paper", "APE_scalable", "printed"),
-        Entry("ape-discrete", "ape-discrete", "paper", "APE_discrete"),
-        Entry("cem-discrete", "cem-discrete", "paper", "CEM_discrete"),
-        Entry("mc", "mc", "paper", "MC"),
+        StudyProblem("ape-scalable repaired", "ape-scalable", "markov", "APE_scalable", "repaired"),
+        StudyProblem("ape-scalable printed", "ape-scalable", "paper", "APE_scalable", "printed"),
+        StudyProblem("ape-discrete", "ape-discrete", "paper", "APE_discrete"),
+        StudyProblem("cem-discrete", "cem-discrete", "paper", "CEM_discrete"),
+        StudyProblem("mc", "mc", "paper", "MC"),
     )
 }
 
@@ -93,7 +93,7 @@ def chosen() -> dict[str, Any]:
     return found
 
 
-def settings(problem: str, entry: Entry) -> dict[str, Any]:
+def settings(problem: str, entry: StudyProblem) -> dict[str, Any]:
     """All settings of a row's runs that are not defaults."""
     found: dict[str, Any] = {}
     if entry.preset is not None:
@@ -117,7 +117,7 @@ def cell(problem: str, label: str, seed: int, steps: int | None = None) -> dict[
 
 
 def runs(
-    request: Request,
+    request: ExperimentRequest,
     problems: Sequence[str] = tuple(STEPS),
     steps: dict[str, int] | None = None,
     workers: int | None = None,

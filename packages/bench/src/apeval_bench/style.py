@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apeval.writing import written_whole
+from apeval.atomic_files import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

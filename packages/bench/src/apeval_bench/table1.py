@@ -9,14 +9,14 @@ import numpy as np
 
 from apeval.environments import make
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.stopping import Stagnation
+from apeval.learn.ape_tabular.stagnation import Stagnation
 from apeval.learn.method import find_method
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.run.evaluate import run_frozen_stage
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.simulation import Budget, Simulation
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 STARTS = ("minigrid-s1", "minigrid-s2", "minigrid-s3")
 WINDOW, TOLERANCE = 2_000, 0.01
@@ -42,7 +42,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopRule:
     """Where the stopping rule ended a run."""
 
     value: float
@@ -54,7 +54,7 @@ class Stop:
 class ApeRun:
     """An APE run at the stopping rule, and a frozen stage of as many steps again."""
 
-    stop: Stop
+    stop: StopRule
     frozen: float
     covered: bool
 
@@ -67,13 +67,13 @@ def run_ape(problem: Problem, seed: int, truth: float) -> ApeRun:
     learner = method.start(simulation.problem, config)
     while learner.advance(simulation):
         pass
-    stop = Stop(learner.value() or 0.0, simulation.steps, simulation.episodes)
+    stop = StopRule(learner.value() or 0.0, simulation.steps, simulation.episodes)
     simulation.budget = Budget(steps=2 * simulation.steps)
     frozen = run_frozen_stage(learner.proposal(), simulation, 0.95).estimate
     return ApeRun(stop, frozen.value, frozen.interval[0] <= truth <= frozen.interval[1])
 
 
-def run_mc(problem: Problem, seed: int) -> Stop:
+def run_mc(problem: Problem, seed: int) -> StopRule:
     """Monte Carlo until the rule of Table I holds for its running mean."""
     simulation = Simulation(problem.blind(), make_key(seed), Budget(steps=_CAP))
     rule = Stagnation(WINDOW, TOLERANCE, 0.0)
@@ -83,15 +83,15 @@ def run_mc(problem: Problem, seed: int) -> Stop:
         for length, failed in zip(batch.length.tolist(), batch.failed.tolist(), strict=True):
             if rule.reached(n + length - 1, failures):  # before this episode's end changes v
                 at = max(n, WINDOW, rule.last_outside + WINDOW + 1)
-                return Stop(failures / episodes, at, episodes)
+                return StopRule(failures / episodes, at, episodes)
             n, episodes, failures = n + length, episodes + 1, failures + failed
             if failures:
                 rule.change(n, failures / episodes)
-    return Stop(failures / max(1, episodes), n, episodes)
+    return StopRule(failures / max(1, episodes), n, episodes)
 
 
 @experiment("reproduce", "table1", "Table I: tabular APE and Monte Carlo on MiniGrid", seeds=30)
-def table1(request: Request) -> Report:
+def table1(request: ExperimentRequest) -> ExperimentReport:
     """Mean, std, steps and episodes at the stopping rule, for MC and APE and three lava starts."""
     data: dict[str, Any] = {
         "seeds": [request.all_seeds[0], request.all_seeds[-1]],
@@ -122,14 +122,14 @@ def table1(request: Request) -> Report:
     data["steps_ratio"] = _pooled(data, "mc", "steps")[0] / _pooled(data, "ape", "steps")[0]
     files = {}
     if request.out is not None:
-        from apeval_paper.minigrid.picture import save_picture
+        from apeval_paper.environments.minigrid.picture import save_picture
 
         files["environment"] = request.out / "minigrid.png"
         save_picture(files["environment"])
-    return Report(data, _as_text(data, request.seeds), files=files)
+    return ExperimentReport(data, _as_text(data, request.seeds), files=files)
 
 
-def _summary(stops: list[Stop]) -> dict[str, float]:
+def _summary(stops: list[StopRule]) -> dict[str, float]:
     return {
         **_mean_std("value", [s.value for s in stops]),
         **_mean_std("steps", [s.steps for s in stops]),

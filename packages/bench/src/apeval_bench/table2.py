@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from apeval.writing import write_bytes
-from apeval_bench.registry import Report, Request, experiment
+from apeval.atomic_files import write_bytes
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import (
     ENTRIES,
     STEPS,
@@ -55,16 +55,16 @@ PUBLISHED_RATES: dict[str, dict[str, str]] = {
 
 
 @experiment("reproduce", "table2", "Table II: Bias, Std, MSE and sampled rates", seeds=20)
-def table2(request: Request) -> Report:
+def table2(request: ExperimentRequest) -> ExperimentReport:
     """Errors of the TD value and of the trajectory-weight estimate, sampled rare-event rates."""
     return tabulate(runs(request), request)
 
 
 def tabulate(
     found: dict[str, dict[str, list[dict[str, Any]]]],
-    request: Request,
+    request: ExperimentRequest,
     start_episodes: int = EPISODES,
-) -> Report:
+) -> ExperimentReport:
     """The table of runs by problem and row."""
     data: dict[str, Any] = {
         "seeds": [request.all_seeds[0], request.all_seeds[-1]],
@@ -91,7 +91,7 @@ def tabulate(
             files[method] = request.out / f"{method}.md"
             text = f"{by_method(data, method)}\n\nMade by `{command}`.\n"
             write_bytes(files[method], text.encode())
-    return Report(data, as_text(data), all(c["passed"] for c in data["checks"]), files)
+    return ExperimentReport(data, as_text(data), all(c["passed"] for c in data["checks"]), files)
 
 
 # -- numbers -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from apeval.environments import make
 from apeval.run.evaluate import evaluate
 from apeval.run.result import Result
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 CASES = (
     ("walk", 20_000),
@@ -21,7 +21,7 @@ CASES = (
 
 
 @experiment("bench", "tabular", "ape-tabular: relative error and coverage, exact truths", seeds=100)
-def tabular_accuracy(request: Request) -> Report:
+def tabular_accuracy(request: ExperimentRequest) -> ExperimentReport:
     """Relative RMSE, coverage, and how many runs cover or warn."""
     cases: list[dict[str, Any]] = []
     done, total = 0, len(CASES) * request.seeds
@@ -35,7 +35,7 @@ def tabular_accuracy(request: Request) -> Report:
             request.tick(f"{name} {steps:,}", done, total)
         cases.append({"problem": name, "steps": steps, "truth": truth, **summary(results, truth)})
     data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "cases": cases}
-    return Report(data, _as_text(data))
+    return ExperimentReport(data, _as_text(data))
 
 
 def summary(results: list[Result], truth: float) -> dict[str, float]:

@@ -6,7 +6,7 @@ import time
 
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
-from apeval.simulate.backends.serial import Alone, Serial
+from apeval.simulate.backends.serial import Serial, SerialPool
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import Trouble
 
@@ -18,11 +18,11 @@ class Timed(Serial):
         super().__init__()
         self.seconds = 0.0
 
-    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Alone:
+    def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> SerialPool:
         return _Clocked(problem, key, self)
 
 
-class _Clocked(Alone):
+class _Clocked(SerialPool):
     def __init__(self, problem: Problem, key: IntArray, clock: Timed) -> None:
         super().__init__(problem, key)
         self.clock = clock

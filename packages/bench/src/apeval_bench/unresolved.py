@@ -13,7 +13,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import Array
 from apeval.run.evaluate import evaluate
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _BETA, _DECISIONS, _MASS = 2.5, 4, 0.05
 _METHODS = {"mc": 3_000, "ape": 3_000}
@@ -21,7 +21,7 @@ _ROOM, _COVERED = 1.5, 0.9
 
 
 @experiment("bench", "unresolved", "coverage and width with 5 % of episodes unresolved", seeds=100)
-def unresolved(request: Request) -> Report:
+def unresolved(request: ExperimentRequest) -> ExperimentReport:
     """A known truth, with and without faults that go along with failure."""
     methods = request.methods or tuple(_METHODS)
     cells = [{"method": m, "seed": s} for m in methods for s in request.all_seeds]
@@ -43,7 +43,9 @@ def unresolved(request: Request) -> Report:
         f"without faults plus {_ROOM} times that."
     )
     passed = all(r["covers"] >= _COVERED * r["seeds"] and r["width"] <= r["bar"] for r in rows)
-    return Report({"truth": truth(), "mass": _MASS, "rows": rows}, "\n".join(lines), passed=passed)
+    return ExperimentReport(
+        {"truth": truth(), "mass": _MASS, "rows": rows}, "\n".join(lines), passed=passed
+    )
 
 
 def truth() -> float:

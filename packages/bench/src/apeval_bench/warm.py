@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from apeval.environments import make
-from apeval.learn.ape_discrete.config import ApeDiscreteConfig
-from apeval.learn.cem_discrete.config import CemDiscreteConfig
-from apeval.learn.slots.config import SlotConfig
-from apeval.learn.slots.cut import Cutter
-from apeval.learn.slots.policy import SlotAdversary
 from apeval.problem.draws import make_key
 from apeval.problem.settings import build
 from apeval.simulate.adversary import Adversary, only
 from apeval.simulate.simulation import Budget, Simulation
 from apeval_bench.study import ENTRIES, settings
+from apeval_paper.methods.ape_discrete.config import ApeDiscreteConfig
+from apeval_paper.methods.cem_discrete.config import CemDiscreteConfig
+from apeval_paper.methods.slots.config import SlotConfig
+from apeval_paper.methods.slots.cut import Cutter
+from apeval_paper.methods.slots.policy import SlotAdversary
 
 EPISODES = 100_000
 PROBLEM = "int-v1"
@@ -34,8 +34,8 @@ def start_rates(seed: int, episodes: int = EPISODES) -> dict[str, Any]:
 
 def starts() -> dict[str, Adversary]:
     """π̂_E as each learner has it before its first update."""
-    from apeval.learn.ape_scalable.config import ApeScalableConfig
-    from apeval.learn.ape_scalable.flow import WarmStart
+    from apeval_paper.methods.ape_scalable.adversaries import WarmStart
+    from apeval_paper.methods.ape_scalable.config import ApeScalableConfig
 
     found: dict[str, Adversary] = {}
     for label, entry in ENTRIES.items():

@@ -1,1 +1,1 @@
-"""The environments of the paper, and the pendulum of its literature: one package each."""
+"""The paper's environments and methods, for apeval."""

@@ -1,4 +1,4 @@
-"""`ape`, the default: a number to sign, from a few thousand decisions."""
+"""`ape`, the default: an estimate with its interval from a few thousand decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def suits(problem: Problem) -> str | None:
 
 @method(
     "ape",
-    description="the default: learns where failures come from, then gives a number to sign",
+    description="the default: learns where failures come from, then estimates how likely they are",
     config=ApeConfig,
     suits=suits,
 )

@@ -9,7 +9,7 @@ from apeval.problem.settings import setting
 
 @dataclass(frozen=True)
 class ApeConfig:
-    """Accelerated policy evaluation with a signed number."""
+    """Accelerated policy evaluation that ends in an unbiased estimate."""
 
     learner: str = setting(
         "auto",

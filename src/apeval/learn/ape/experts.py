@@ -15,12 +15,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
+from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.feedback import Feedback, fit_feedback, fit_rows, let_wave
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import Smooth, cosines, waving_design
-from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.proposal_part import ContinuousPart, ProposalPart
+from apeval.learn.ape.regression import Smoothness, cosines, waving_design
 from apeval.problem.types import FloatArray, IntArray
 
 _CUTS = (0.5, 0.85)  # parts of the decisions, by size of push: none, one, the other
@@ -48,15 +48,15 @@ class Experts(ContinuousPart):
         """log π of nothing and of each push, (n, 1+K)."""
         return _log_shares(_features(x, self.psi[t]), self.gate)
 
-    def row_ratio(self, rows: Rows) -> FloatArray:
+    def row_ratio(self, rows: DecisionRows) -> FloatArray:
         return log_sum(self._terms(rows))
 
-    def belongs(self, rows: Rows) -> FloatArray:
+    def belongs(self, rows: DecisionRows) -> FloatArray:
         """The probability that a decision was each one's, (N, 1+K)."""
         terms = self._terms(rows)
         return np.exp(terms - log_sum(terms)[:, None])
 
-    def _terms(self, rows: Rows) -> FloatArray:
+    def _terms(self, rows: DecisionRows) -> FloatArray:
         return self.log_shares(rows.x, rows.t) + _ratios(self.pushes, rows)
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
@@ -86,7 +86,11 @@ class Experts(ContinuousPart):
 
 
 def fit_experts(
-    rows: Rows, w: FloatArray, times: int, before: Part | None = None, plain: Part | None = None
+    rows: DecisionRows,
+    w: FloatArray,
+    times: int,
+    before: ProposalPart | None = None,
+    plain: ProposalPart | None = None,
 ) -> Experts | None:
     """The fit to episodes with weights w, whose sum is the number of episodes that they are
     worth; from where an earlier one ended, or anew: None where waiting cannot help."""
@@ -99,14 +103,14 @@ def fit_experts(
     return _maximise(rows, w, times, _guess(plain, rows, w), _ROUNDS)
 
 
-def _waits(plain: Feedback, rows: Rows, w: FloatArray) -> bool:
+def _waits(plain: Feedback, rows: DecisionRows, w: FloatArray) -> bool:
     """Whether the failures would be likelier if some decisions were left to π_E,gt."""
     ratio = plain.row_ratio(rows)
     mixed = np.logaddexp(np.log1p(-_WAITING) + ratio, np.log(_WAITING))
     return float(w[rows.episode] @ (mixed - ratio)) > 0.0
 
 
-def _guess(plain: Feedback, rows: Rows, w: FloatArray) -> FloatArray:
+def _guess(plain: Feedback, rows: DecisionRows, w: FloatArray) -> FloatArray:
     """The larger the push, the later its turn."""
     size = np.linalg.norm(plain.mean(rows.x, rows.t), axis=1)
     order = np.argsort(size)
@@ -119,7 +123,9 @@ def _guess(plain: Feedback, rows: Rows, w: FloatArray) -> FloatArray:
     return belongs
 
 
-def _maximise(rows: Rows, w: FloatArray, times: int, belongs: FloatArray, rounds: int) -> Experts:
+def _maximise(
+    rows: DecisionRows, w: FloatArray, times: int, belongs: FloatArray, rounds: int
+) -> Experts:
     K, W = belongs.shape[1] - 1, w[rows.episode]
     psi = cosines(times, min(_BASES, times))
     F = _features(rows.x, psi[rows.t])
@@ -131,7 +137,7 @@ def _maximise(rows: Rows, w: FloatArray, times: int, belongs: FloatArray, rounds
     factor = cho_factor(curvature)
     gate, reached = np.zeros((F.shape[1], K)), -np.inf
     pushes: tuple[Feedback, ...] = ()
-    smooth: list[Smooth | None] = [None] * K
+    smooth: list[Smoothness | None] = [None] * K
     for k in range(rounds):
         for _ in range(_STEPS):
             missing = belongs - np.exp(_log_shares(F, gate))
@@ -160,7 +166,7 @@ def _log_shares(F: FloatArray, gate: FloatArray) -> FloatArray:
     return scores - log_sum(scores)[:, None]
 
 
-def _ratios(pushes: tuple[Feedback, ...], rows: Rows) -> FloatArray:
+def _ratios(pushes: tuple[Feedback, ...], rows: DecisionRows) -> FloatArray:
     """log q/p of each decision under nothing and each push, (N, 1+K)."""
     return np.column_stack([np.zeros(len(rows.t)), *(push.row_ratio(rows) for push in pushes)])
 

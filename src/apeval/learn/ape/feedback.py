@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from apeval.learn.ape.part import ContinuousPart
+from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import Smooth, design_of, regress
-from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.proposal_part import ContinuousPart
+from apeval.learn.ape.regression import Smoothness, design_of, regress
 from apeval.problem.types import FloatArray, IntArray
 
 _PRIOR = (30.0, 3.0, 12.0)  # worth of the priors: scale of C, its shape, its change over time
@@ -50,7 +50,7 @@ class Feedback(ContinuousPart):
         mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design_of(x, self.B.shape[2]))
         return mean
 
-    def standardise(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def standardise(self, rows: DecisionRows) -> tuple[FloatArray, FloatArray]:
         """What the mean leaves unexplained, as N(0, I), (N, d), and log det L, (N,)."""
         inverse, log_det = self._whiten
         e = np.einsum("nij,nj->ni", inverse[rows.t], rows.e - self.mean(rows.x, rows.t))
@@ -61,7 +61,7 @@ class Feedback(ContinuousPart):
         z: FloatArray = self.mean(x, t) + np.einsum("nij,nj->ni", self._L[t], e)
         return z
 
-    def row_ratio(self, rows: Rows) -> FloatArray:
+    def row_ratio(self, rows: DecisionRows) -> FloatArray:
         e, log_det = self.standardise(rows)
         ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
         return ratio - log_det
@@ -97,28 +97,33 @@ class Feedback(ContinuousPart):
 
 
 def fit_feedback(
-    rows: Rows, w: FloatArray, times: int, smooth: Smooth | None
-) -> tuple[Feedback, Smooth]:
+    rows: DecisionRows, w: FloatArray, times: int, smooth: Smoothness | None
+) -> tuple[Feedback, Smoothness]:
     """The fit to episodes with weights w, whose sum is the number of episodes that they are
     worth; `smooth` repeats an earlier choice of smoothness, None chooses by evidence."""
     return _fit(rows, w, w[rows.episode], times, smooth, False)
 
 
 def fit_rows(
-    rows: Rows, w: FloatArray, part: FloatArray, times: int, smooth: Smooth | None
-) -> tuple[Feedback, Smooth]:
+    rows: DecisionRows, w: FloatArray, part: FloatArray, times: int, smooth: Smoothness | None
+) -> tuple[Feedback, Smoothness]:
     """With waves; of each decision only a `part` counts."""
     return _fit(rows, w, w[rows.episode] * part, times, smooth, True)
 
 
-def let_wave(rows: Rows, w: FloatArray, times: int, smooth: object) -> Feedback:
+def let_wave(rows: DecisionRows, w: FloatArray, times: int, smooth: object) -> Feedback:
     """With waves where the evidence asks for them, which chooses all smoothness anew."""
     return _fit(rows, w, w[rows.episode], times, None, True)[0]
 
 
 def _fit(
-    rows: Rows, w: FloatArray, W: FloatArray, times: int, smooth: Smooth | None, waving: bool
-) -> tuple[Feedback, Smooth]:
+    rows: DecisionRows,
+    w: FloatArray,
+    W: FloatArray,
+    times: int,
+    smooth: Smoothness | None,
+    waving: bool,
+) -> tuple[Feedback, Smoothness]:
     d = rows.e.shape[1]
     fit = regress(rows, W, times, smooth, waving)
     count = np.bincount(rows.t, W, times).astype(np.float64)

@@ -7,24 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape import pace, words
-from apeval.learn.ape.again import Question, ask
+from apeval.learn.ape import batch_sizes, learning_warnings
+from apeval.learn.ape.batch_weights import batch_weight
+from apeval.learn.ape.complete_episodes import CompleteEpisodes
 from apeval.learn.ape.config import ApeConfig
-from apeval.learn.ape.counting import Counting
-from apeval.learn.ape.course import Course
-from apeval.learn.ape.credit import credit
-from apeval.learn.ape.ladder import Flatter, Wider, ladder, outcome_ladder
-from apeval.learn.ape.memory import Memory, tempered
-from apeval.learn.ape.mixture_fit import Fit, Fitted, effective, fit_mixture
-from apeval.learn.ape.odds import explained, fit_odds, push
-from apeval.learn.ape.part import Part, Player
+from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.episode_features import EpisodeFeatures, find_features
+from apeval.learn.ape.episode_memory import EpisodeMemory, tempered
+from apeval.learn.ape.log_value import fit_value
+from apeval.learn.ape.mixture_fit import FittedMixture, MixtureFit, effective, fit_mixture
+from apeval.learn.ape.monte_carlo_fallback import MonteCarloFallback
 from apeval.learn.ape.part_learner import find_part_learner
-from apeval.learn.ape.patience import Judged
-from apeval.learn.ape.relax import Choice, Costs, choose, furthest_eta
-from apeval.learn.ape.rows import Rows
-from apeval.learn.ape.scene import Scene, set_scene
-from apeval.learn.ape.value import fit_value
-from apeval.learn.method import Counted, Exploration, Learner
+from apeval.learn.ape.probit import explained, fit_probit, push
+from apeval.learn.ape.proposal_choice import EpisodeCosts, ProposalChoice, choose, furthest_eta
+from apeval.learn.ape.proposal_part import PartAdversary, ProposalPart
+from apeval.learn.ape.russian_roulette import RouletteChoice
+from apeval.learn.ape.uncontrolled_randomness import RandomnessTest, run_test
+from apeval.learn.ape.widened_proposals import (
+    Flatter,
+    Wider,
+    flattened_proposals,
+    widened_proposals,
+)
+from apeval.learn.method import CountedBatch, Exploration, Learner
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray, FloatArray
 from apeval.remedies import Note
@@ -32,7 +37,7 @@ from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.simulation import Simulation
 
-_NOMINAL, _LADDER = 0, 1  # numbers of the two fits that are not learned
+_NOMINAL, _WIDENED = 0, 1  # numbers of the two fits that are not learned
 _LEVEL = 0.2  # quantile of the last batch's margins that becomes the next level
 _ENOUGH = 5  # failures that are fitted to without waiting for the level to come down
 _ELITES = 10  # episodes that a level is fitted to at least
@@ -40,13 +45,13 @@ _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
 _TELLS, _SURE = 4.0, 30.0  # effective failures between which their rate says how far to go
 _FREQUENT, _PILOT_TELLS = 0.25, 8  # failures in the pilot's episodes: nothing to accelerate
-_FEW = 2.5  # effective failures from which odds can tell
-_WORTH = 2.0  # of an effective failure in odds, beside one that is fitted to
-_CHANCY = 4.0  # effective failures from which batches are of full size although chance decides
+_FEW = 2.5  # effective failures from which a probit model can tell
+_WORTH = 2.0  # of an effective failure in a probit model, beside one that is fitted to
+_CHANCY = 4.0  # effective failures from which batches are full under uncontrolled randomness
 _SLOPES = 3.0  # more than so many slopes are better shared over time, as the fit does
-_EXPLAINED = 0.3  # of the deviance, from which odds are believed
-_NEAR = 0.3  # power of p/q̄: odds need not hold where hardly any episode of π_E,gt goes
-_PATIENCE = 2  # fits without progress
+_EXPLAINED = 0.3  # of the deviance, from which a probit model is believed
+_NEAR = 0.3  # power of p/q̄: a probit model need not hold where hardly any episode of π_E,gt goes
+_NO_PROGRESS = 2  # fits without progress
 _LONG = 10.0  # decisions of an episode from which a fit may have to begin later
 _LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
@@ -57,33 +62,33 @@ class ApeLearner(Learner):
 
     def __init__(self, problem: Problem, config: ApeConfig) -> None:
         self.problem, self.config = problem, config
-        self.memory = Memory()
-        self.scene = Scene.empty()
+        self.memory = EpisodeMemory()
+        self.scene = EpisodeFeatures.empty()
         self.level = np.inf
         self.frequent = False
         self.cramped = False
         """Whether the budget holds too few episodes of full length to learn from."""
         self.alpha = 0.0
         self.ess, self._worth = 0.0, 1.0
-        self.choice: Choice | None = None
-        self.course = Course()
-        self.judged: Judged | None = None
-        self._question = Question()
+        self.choice: ProposalChoice | None = None
+        self.course = CompleteEpisodes()
+        self.judged: RouletteChoice | None = None
+        self._question = RandomnessTest()
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
         self._recent: list[int] = []
-        self._next: dict[int, float] = {_LADDER: 1.0}
-        self._costs = Costs(1.0, 1.0, 1.0)
-        self._watching = _LADDER
+        self._next: dict[int, float] = {_WIDENED: 1.0}
+        self._costs = EpisodeCosts(1.0, 1.0, 1.0)
+        self._watching = _WIDENED
         self._in_steps = False
         self._rate = 0.0
-        self._fit: Fit | None = None
-        self._whole: Part | None = None
+        self._fit: MixtureFit | None = None
+        self._whole: ProposalPart | None = None
         self._later: int | None = None
         self._decisions = 1.0
         self._predicted: list[float] = []
-        self._counting = Counting()
-        self._counted: list[Counted] = []
+        self._fallback = MonteCarloFallback()
+        self._counted: list[CountedBatch] = []
         self._starts: Array = np.zeros((0, 0))
         self._failures: list[Episodes] = []
         self._last_margin: FloatArray = np.zeros(0)
@@ -96,54 +101,60 @@ class ApeLearner(Learner):
         if not self.memory.sizes:
             explored = self._explore(simulation)
         else:
-            n = pace.batch_size(simulation, bool(self.chance) and self._worth * self.ess < _CHANCY)
+            n = batch_sizes.batch_size(
+                simulation, bool(self.chance) and self._worth * self.ess < _CHANCY
+            )
             explored = n >= 2
             if explored:
                 cost = self._costs.watching if self.choice is None else self.choice.cost
-                share = self._credit(n, pace.left(simulation, cost) - n)
+                share = self._credit(n, batch_sizes.left(simulation, cost) - n)
                 proposal = self._mixture(self._next)
                 batch = simulation.run(proposal, n, 0)
                 if share > 0.0:
-                    self._counted.append(Counted(batch, proposal, share))
+                    self._counted.append(CountedBatch(batch, proposal, share))
                 self._remember(batch, self._next, proposal)
         if not explored:
             return False
         self._ask_chance(simulation)
-        self._counting.expect(self.memory.probability() * pace.total(simulation))
+        self._fallback.expect(self.memory.probability() * batch_sizes.total(simulation))
         self._learn()
         return not self._finished(simulation)
 
     def _explore(self, simulation: Simulation) -> bool:
-        """The pilot, from π_E,gt; then the ladder, which the pilot's lengths have scaled."""
+        """The pilot, from π_E,gt; then widened proposals, which the pilot's lengths have scaled."""
         self._in_steps = simulation.budget.steps is not None
-        if simulation.affordable() < words.FEWEST_WHOLE:
+        if simulation.affordable() < learning_warnings.FEWEST_WHOLE:
             self.cramped = True
             return False
         self._rng = np.random.default_rng([int(k) for k in simulation.key])
-        n = pace.pilot_size(simulation, self.problem, self.config)
+        n = batch_sizes.pilot_size(simulation, self.problem, self.config)
         pilot = simulation.run(only(Nominal()), n, 0)
-        self.scene = set_scene(self.problem, pilot)
+        self.scene = find_features(self.problem, pilot)
         self._starts = pilot.s[pilot.t == 0]
         if pilot.n >= _PILOT_TELLS and pilot.failed.mean() >= _FREQUENT:
             self.frequent = True
             return False
         discrete = self.problem.nominal.discrete
-        itself: Part = Flatter(1.0, 0.0) if discrete else Wider(1.0)
-        self.memory.add_fit(Fit((itself,), np.ones(1)))
+        itself: ProposalPart = Flatter(1.0, 0.0) if discrete else Wider(1.0)
+        self.memory.add_fit(MixtureFit((itself,), np.ones(1)))
         self._decisions = float(pilot.length.mean())
         decisions = float(np.clip(self._decisions, 1.0, 100.0))
-        rungs = outcome_ladder() if discrete else ladder(self.problem.nominal.dim, decisions)
-        self.memory.add_fit(Fit(tuple(rungs[0]), rungs[1]))
-        n = pace.exploration_size(simulation, self.config, int(pilot.failed.sum()))
+        widened = (
+            flattened_proposals()
+            if discrete
+            else widened_proposals(self.problem.nominal.dim, decisions)
+        )
+        self.memory.add_fit(MixtureFit(tuple(widened[0]), widened[1]))
+        n = batch_sizes.exploration_size(simulation, self.config, int(pilot.failed.sum()))
         if n < 1:
             self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
             return False
-        explored = simulation.run(self._mixture({_LADDER: 1.0}), n, 0)
-        self.scene = set_scene(self.problem, join([pilot, explored]))
+        explored = simulation.run(self._mixture({_WIDENED: 1.0}), n, 0)
+        self.scene = find_features(self.problem, join([pilot, explored]))
         self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
-        self._remember(explored, {_LADDER: 1.0}, self._mixture({_LADDER: 1.0}))
+        self._remember(explored, {_WIDENED: 1.0}, self._mixture({_WIDENED: 1.0}))
         if self._in_steps:
-            self._costs = Costs(self.course.length, self.course.length, self.course.length)
+            self._costs = EpisodeCosts(self.course.length, self.course.length, self.course.length)
         return True
 
     @property
@@ -153,8 +164,8 @@ class ApeLearner(Learner):
 
     def _ask_chance(self, simulation: Simulation) -> None:
         """As soon as there is something to ask with; again only while an answer can be used."""
-        late = self._question.asked > 0 and pace.used(simulation) >= self.config.learn_share
-        if not late and ask(self._question, self.memory, simulation):
+        late = self._question.asked > 0 and batch_sizes.used(simulation) >= self.config.learn_share
+        if not late and run_test(self._question, self.memory, simulation):
             self._predicted.clear()  # what an answer changes compares with nothing before it
 
     def _remember(self, batch: Episodes, shares: dict[int, float], proposal: Mixture) -> None:
@@ -162,7 +173,7 @@ class ApeLearner(Learner):
         self.memory.add(rows, batch.failed, batch.margin, shares)
         self.course.add(rows, batch, proposal)
         if set(shares) == {_NOMINAL}:
-            self._counting.seen += int(batch.failed.sum())
+            self._fallback.seen += int(batch.failed.sum())
         elif set(shares) & set(self._at_failures):
             self._question.learned_batch(float(batch.failed.mean()))
         self._last_margin = batch.margin
@@ -176,7 +187,7 @@ class ApeLearner(Learner):
         worth = float(n)
         if set(self._next) != {_NOMINAL}:
             choice = self.choice
-            worth *= credit(choice.variance, self._worth * self.ess) if choice else 0.0
+            worth *= batch_weight(choice.variance, self._worth * self.ess) if choice else 0.0
         return (1.0 - sum(c.share for c in self._counted)) * worth / (worth + left)
 
     def _mixture(self, proposal: dict[int, float]) -> Mixture:
@@ -185,7 +196,7 @@ class ApeLearner(Learner):
         for k, share in proposal.items():
             fit = self.memory.fits[k]
             for part, s in zip(fit.parts, fit.shares, strict=True):
-                player = Player(part, self.scene, fit.patience)
+                player = PartAdversary(part, self.scene, fit.roulette)
                 players.append(Nominal() if k == _NOMINAL else player)
                 shares.append(share * float(s))
         return mixture(players, shares)
@@ -194,7 +205,7 @@ class ApeLearner(Learner):
 
     def _learn(self) -> None:
         memory, config = self.memory, self.config
-        if self._counting.serves and memory.failed.sum() < _FEWEST:  # more will come
+        if self._fallback.serves and memory.failed.sum() < _FEWEST:  # more will come
             self._next, self._recent = {_NOMINAL: 1.0}, []
             return
         met = float((self._last_margin <= self.level).mean())
@@ -203,7 +214,7 @@ class ApeLearner(Learner):
         self.ess, self._worth = memory.failure_size(), 1.0
         chosen = self._elites()
         if memory.rows is None or chosen.sum() < _FEWEST:
-            self._next, self._recent = {_LADDER: 1.0}, []
+            self._next, self._recent = {_WIDENED: 1.0}, []
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
         w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
@@ -212,16 +223,16 @@ class ApeLearner(Learner):
         self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
         reached = float(np.exp(log_w).sum()) / sum(memory.sizes)
-        self._counting.come_down(met, 0.0 if at_failures else reached)
+        self._fallback.come_down(met, 0.0 if at_failures else reached)
         if at_failures:
-            self._learn_patience()
+            self._learn_roulette()
             self._predict(elite, log_w, w, fitted, chosen)
         by_odds = self._by_odds() if at_failures else None
-        self._counting.hear(self.choice, self.ess)
+        self._fallback.hear(self.choice, self.ess)
         eta = self.choice.eta if self.choice else 1.0
-        patience = self.judged.patience if self.judged and at_failures else None
+        roulette = self.judged.roulette if self.judged and at_failures else None
         fit = fitted.fit.relaxed(eta) if by_odds is None else by_odds
-        fit = replace(fit, patience=patience)
+        fit = replace(fit, roulette=roulette)
         number = memory.add_fit(fit)
         self._later = None
         if by_odds is None and self._beginnings > 1:
@@ -232,8 +243,8 @@ class ApeLearner(Learner):
         nominal, delayed = 0.0, _LATE
         if self.choice:
             nominal, delayed = min(self.choice.nominal, 0.5), max(self.choice.delayed, _LATE)
-        counting = self._counting.goes_on(self.choice)
-        self._next = {_NOMINAL: 1.0} if counting else self._shares(nominal, delayed)
+        fallback = self._fallback.goes_on(self.choice)
+        self._next = {_NOMINAL: 1.0} if fallback else self._shares(nominal, delayed)
 
     @property
     def _beginnings(self) -> int:
@@ -241,28 +252,28 @@ class ApeLearner(Learner):
         short = self.problem.nominal.discrete or self._decisions < _LONG
         return 1 if short else self.scene.times
 
-    def _by_odds(self) -> Fit | None:
-        """Where chance decides with nature and odds tell who fails: a push along them."""
+    def _by_odds(self) -> MixtureFit | None:
+        """Where randomness is uncontrolled and a probit model tells who fails: a push along it."""
         course, rows = self.course, self.course.rows
         told_apart = self.problem.horizon is not None and not self.problem.nominal.discrete
         if rows is None or not self.chance or not told_apart:
             return None
         near = course.stands_for * np.exp(_NEAR * np.minimum(self.memory.nearness(rows), 0.0))
         ess = effective(near[course.failed])
-        odds = fit_odds(rows, course.failed, near, self.scene.times) if ess >= _FEW else None
-        if odds is None or odds.dof > _SLOPES:
+        probit = fit_probit(rows, course.failed, near, self.scene.times) if ess >= _FEW else None
+        if probit is None or probit.dof > _SLOPES:
             return None
-        if explained(odds, rows, course.failed, near) < _EXPLAINED:
+        if explained(probit, rows, course.failed, near) < _EXPLAINED:
             return None
-        found = push(odds, self.scene.columns.size, self._costs, self.config.defensive_share)
+        found = push(probit, self.scene.columns.size, self._costs, self.config.defensive_share)
         if found is None:
             return None
         part, self.choice = found
         self.ess, self._worth = ess, _WORTH
-        return Fit((part,), np.ones(1))
+        return MixtureFit((part,), np.ones(1))
 
-    def _learn_patience(self) -> None:
-        """Where decisions are what the budget counts: when to give an episode up."""
+    def _learn_roulette(self) -> None:
+        """Where decisions are what the budget counts: when to end an episode early."""
         failures = self.course.failures()
         if not (self._in_steps and self.chance and self.course.due()) or failures is None:
             return
@@ -271,16 +282,16 @@ class ApeLearner(Learner):
         length = self.course.length
         if judged is None:
             if self.course.frequent:
-                self.judged, self._watching = None, _LADDER
-                self._costs = Costs(length, length, length)
+                self.judged, self._watching = None, _WIDENED
+                self._costs = EpisodeCosts(length, length, length)
             return
         self.judged = judged
-        self._costs = Costs(length, length * judged.watchful_cost, length * judged.cost)
-        watchful = replace(self.memory.fits[_LADDER], patience=judged.patience.watchful())
+        self._costs = EpisodeCosts(length, length * judged.watchful_cost, length * judged.cost)
+        watchful = replace(self.memory.fits[_WIDENED], roulette=judged.roulette.watchful())
         self._watching = self.memory.add_fit(watchful)
 
     def _shares(self, nominal: float, delayed: float) -> dict[int, float]:
-        """π_E,gt, the ladder, and the last fits alike, the very last one also after a delay."""
+        """π_E,gt, widened proposals, and the last fits alike, the very last also after a delay."""
         d = self.config.defensive_share
         learned = 1.0 - nominal - d
         delayed = 0.0 if self._later is None else delayed
@@ -311,7 +322,12 @@ class ApeLearner(Learner):
         return chosen
 
     def _predict(
-        self, elite: Rows, log_w: FloatArray, w: FloatArray, fitted: Fitted, chosen: BoolArray
+        self,
+        elite: DecisionRows,
+        log_w: FloatArray,
+        w: FloatArray,
+        fitted: FittedMixture,
+        chosen: BoolArray,
     ) -> None:
         """What the estimate's variance would be, from halves that check each other."""
         first = np.arange(elite.n) % 2 == 0
@@ -322,11 +338,11 @@ class ApeLearner(Learner):
         if halves[0] is None or halves[1] is None:
             return
         weight = np.exp(log_w) / sum(self.memory.sizes)
-        patience = self.judged.patience if self.judged else None
-        ladder = self.memory.ratios[self._watching][chosen]
+        roulette = self.judged.roulette if self.judged else None
+        widened_proposals = self.memory.ratios[self._watching][chosen]
         self.choice = choose(
-            (replace(halves[0], patience=patience), replace(halves[1], patience=patience)),
-            first, elite, weight, self.config.defensive_share, ladder, self._costs,
+            (replace(halves[0], roulette=roulette), replace(halves[1], roulette=roulette)),
+            first, elite, weight, self.config.defensive_share, widened_proposals, self._costs,
             furthest_eta(self._rate) if self.chance and _TELLS <= self.ess < _SURE else 1.0,
             self._beginnings,
         )  # fmt: skip
@@ -334,14 +350,14 @@ class ApeLearner(Learner):
     def _finished(self, simulation: Simulation) -> bool:
         """At the share set for learning, or when learning no longer lowers the price; batches of
         learning count, so that nothing else is lost by going on."""
-        if pace.used(simulation) >= self.config.learn_share:
+        if batch_sizes.used(simulation) >= self.config.learn_share:
             return True
-        if self._counting.settles(self.choice, pace.left(simulation, self._costs.whole)):
+        if self._fallback.settles(self.choice, batch_sizes.left(simulation, self._costs.whole)):
             return True
         if self.level > 0.0 or self.choice is None or self.ess < _CONVERGED:
             return False
         self._predicted.append(self.choice.price)
-        recent, before = self._predicted[-_PATIENCE:], self._predicted[:-_PATIENCE]
+        recent, before = self._predicted[-_NO_PROGRESS:], self._predicted[:-_NO_PROGRESS]
         return len(before) >= 2 and min(recent) >= min(before)
 
     # -- what comes out ------------------------------------------------------------------------
@@ -351,7 +367,7 @@ class ApeLearner(Learner):
         if self.frequent or self._counts or not self.memory.fits:
             return only(Nominal())
         if not self._recent:
-            return self._mixture({_NOMINAL: 0.5, _LADDER: 0.5})
+            return self._mixture({_NOMINAL: 0.5, _WIDENED: 0.5})
         if self.choice is None:  # without any failure, Monte Carlo gives the best upper bound
             nominal = 0.05 if self.memory.failed.any() else 0.5
             return self._mixture(self._shares(nominal, _LATE))
@@ -361,9 +377,9 @@ class ApeLearner(Learner):
     @property
     def _counts(self) -> bool:
         """Whether the estimate is left to Monte Carlo."""
-        return self._counting.prefers(self.choice) or self._counting.goes_on(self.choice)
+        return self._fallback.prefers(self.choice) or self._fallback.goes_on(self.choice)
 
-    def counted(self) -> list[Counted]:
+    def counted(self) -> list[CountedBatch]:
         return self._counted
 
     def phase(self) -> str:
@@ -390,13 +406,17 @@ class ApeLearner(Learner):
         if self.frequent:
             return []
         if self.cramped:
-            return [words.cramped(self.problem.longest, self._in_steps)]
+            return [learning_warnings.cramped(self.problem.longest, self._in_steps)]
         if self._counts:
-            return [words.unmoved()] if self._counting.stuck and self.choice is None else []
+            return (
+                [learning_warnings.unmoved()]
+                if self._fallback.stuck and self.choice is None
+                else []
+            )
         if not self._recent:
-            return [words.too_few(self.problem.margin is not None)]
+            return [learning_warnings.too_few(self.problem.margin is not None)]
         if self.level > 0.0:
-            return [words.not_reached(self.level)]
+            return [learning_warnings.not_reached(self.level)]
         if self.alpha < 1.0 and self._worth == 1.0:
-            return [words.not_converged(self.alpha, self.ess)]
+            return [learning_warnings.not_converged(self.alpha, self.ess)]
         return []

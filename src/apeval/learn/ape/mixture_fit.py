@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from apeval.learn.ape.delayed import Delayed
+from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.delayed_part import DelayedPart
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.patience import Patience
-from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.proposal_part import ContinuousPart, ProposalPart
+from apeval.learn.ape.russian_roulette import RussianRoulette
 from apeval.problem.types import FloatArray, IntArray
 
 _SIZES = (1, 2, 4)
@@ -27,50 +27,52 @@ _PENALTY = 0.5  # of BIC's
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Parts and their shares, and when their episodes are given up."""
+class MixtureFit:
+    """Parts and their shares, and the roulette that ends their episodes early."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ProposalPart, ...]
     shares: FloatArray
-    patience: Patience | None = None
+    roulette: RussianRoulette | None = None
 
-    def log_ratio(self, rows: Rows) -> FloatArray:
-        """log q/p of the mixture, for episodes that were not given up."""
+    def log_ratio(self, rows: DecisionRows) -> FloatArray:
+        """log q/p of the mixture, for episodes that were not ended early."""
         ratio = self.decision_ratio(rows)
-        return ratio if self.patience is None else ratio + self.patience.log_survival(rows)
+        return ratio if self.roulette is None else ratio + self.roulette.log_survival(rows)
 
-    def decision_ratio(self, rows: Rows) -> FloatArray:
-        """log q/p of the decisions alone, whatever was given up."""
+    def decision_ratio(self, rows: DecisionRows) -> FloatArray:
+        """log q/p of the decisions alone, whatever the roulette."""
         return log_sum(self.ratios(rows))
 
-    def ratios(self, rows: Rows) -> FloatArray:
+    def ratios(self, rows: DecisionRows) -> FloatArray:
         """log share + log q/p, part by part, (n, M)."""
         columns = np.stack([part.log_ratio(rows) for part in self.parts], axis=1)
         return columns + np.log(self.shares)
 
-    def relaxed(self, eta: float) -> Fit:
+    def relaxed(self, eta: float) -> MixtureFit:
         """Every part on the way from p (η = 0) to itself (η = 1)."""
         return replace(self, parts=tuple(part.relaxed(eta) for part in self.parts))
 
-    def begun_later(self, times: int) -> Fit:
+    def begun_later(self, times: int) -> MixtureFit:
         """Every part after a delay; the same where decisions are discrete."""
-        parts = (Delayed(p, times) if isinstance(p, ContinuousPart) else p for p in self.parts)
+        parts = (DelayedPart(p, times) if isinstance(p, ContinuousPart) else p for p in self.parts)
         return replace(self, parts=tuple(parts))
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedMixture:
     """A fit with what is needed to repeat it on other weights."""
 
-    fit: Fit
+    fit: MixtureFit
     belongs: FloatArray
     """Responsibilities, (n, M)."""
     smooth: tuple[Any, ...]
     score: float
-    whole: Part | None = None
+    whole: ProposalPart | None = None
     """The part, where one for all episodes took the place of a mixture."""
 
-    def refit(self, rows: Rows, w: FloatArray, learner: PartLearner, times: int) -> Fit | None:
+    def refit(
+        self, rows: DecisionRows, w: FloatArray, learner: PartLearner, times: int
+    ) -> MixtureFit | None:
         """The same parts on other weights, as in a half of the data, finished by these alone; None
         where one has none."""
         if self.whole is not None and learner.whole is not None:
@@ -84,7 +86,7 @@ class Fitted:
             if effective(mine) < 1.0:
                 return None
             parts.append(learner.finish(rows, _worth(mine), times, smooth))
-        return Fit(tuple(parts), self.fit.shares)
+        return MixtureFit(tuple(parts), self.fit.shares)
 
 
 def effective(w: FloatArray) -> float:
@@ -102,18 +104,18 @@ def _worth(w: FloatArray) -> FloatArray:
 
 
 def fit_mixture(
-    rows: Rows,
+    rows: DecisionRows,
     w: FloatArray,
     learner: PartLearner,
     times: int,
     rng: np.random.Generator,
-    before: Part | None = None,
-) -> Fitted:
+    before: ProposalPart | None = None,
+) -> FittedMixture:
     """The best of several sizes; shares are half-way between the fitted ones and equal ones, so
     that no mode is sampled too rarely to be corrected. Or one part for all episodes, which may go
     on from the one `before`, where the data speak for that."""
     w = w / w.sum()
-    best: Fitted | None = None
+    best: FittedMixture | None = None
     for size in _SIZES:
         if size > 1 and size * _PER_PART > effective(w):
             break
@@ -128,8 +130,8 @@ def fit_mixture(
         learner.finish(rows, _worth(w * mine), times, smooth)
         for mine, smooth in zip(best.belongs.T, best.smooth, strict=True)
     )
-    fit = Fit(parts, shares)
-    mixed = Fitted(fit, best.belongs, best.smooth, _score(fit, rows, w))
+    fit = MixtureFit(parts, shares)
+    mixed = FittedMixture(fit, best.belongs, best.smooth, _score(fit, rows, w))
     if learner.whole is None:
         return mixed
     plain = parts[0] if len(parts) == 1 else None
@@ -139,15 +141,15 @@ def fit_mixture(
     score = _score(alone(whole), rows, w)
     if score <= mixed.score:
         return mixed
-    return Fitted(alone(whole), np.ones((rows.n, 1)), (None,), score, whole)
+    return FittedMixture(alone(whole), np.ones((rows.n, 1)), (None,), score, whole)
 
 
-def alone(part: Part) -> Fit:
+def alone(part: ProposalPart) -> MixtureFit:
     """One part as a fit."""
-    return Fit((part,), np.ones(1))
+    return MixtureFit((part,), np.ones(1))
 
 
-def _score(fit: Fit, rows: Rows, w: FloatArray) -> float:
+def _score(fit: MixtureFit, rows: DecisionRows, w: FloatArray) -> float:
     """How likely the episodes with weights w are, less what parameters must pay for."""
     n, dof = effective(w), sum(part.dof for part in fit.parts) + len(fit.parts) - 1
     likelihood = float((w * fit.log_ratio(rows)).sum())
@@ -155,15 +157,15 @@ def _score(fit: Fit, rows: Rows, w: FloatArray) -> float:
 
 
 def _maximise(
-    rows: Rows,
+    rows: DecisionRows,
     w: FloatArray,
     learner: PartLearner,
     times: int,
     size: int,
     rng: np.random.Generator,
-) -> Fitted:
+) -> FittedMixture:
     belongs = np.ones((rows.n, 1)) if size == 1 else _start(rows, size, times, rng)
-    parts: list[Part] = []
+    parts: list[ProposalPart] = []
     smooth: list[Any] = [None] * belongs.shape[1]
     before, shares = -np.inf, np.ones(1)
     for k in range(_ROUNDS):
@@ -179,18 +181,18 @@ def _maximise(
         parts, smooth = [f[0] for f in fits], [f[1] for f in fits]
         shares = (w[:, None] * belongs).sum(axis=0)
         shares = np.maximum(shares / shares.sum(), 1e-12)
-        columns = Fit(tuple(parts), shares).ratios(rows)
+        columns = MixtureFit(tuple(parts), shares).ratios(rows)
         total = log_sum(columns)
         belongs = np.exp(columns - total[:, None])
         likelihood = float((w * total).sum())
         if len(parts) == 1 or abs(likelihood - before) < 1e-3:
             break
         before = likelihood
-    fit = Fit(tuple(parts), shares)
-    return Fitted(fit, belongs, tuple(smooth), _score(fit, rows, w))
+    fit = MixtureFit(tuple(parts), shares)
+    return FittedMixture(fit, belongs, tuple(smooth), _score(fit, rows, w))
 
 
-def _start(rows: Rows, size: int, times: int, rng: np.random.Generator) -> FloatArray:
+def _start(rows: DecisionRows, size: int, times: int, rng: np.random.Generator) -> FloatArray:
     """k-means++ on disturbances cumulated up to a third, two thirds and the end."""
     cuts = sorted({max(1, times // 3), max(1, 2 * times // 3), times})
     e = rows.e if rows.p.shape[1] == 0 else rows.e - rows.e.mean(axis=0)

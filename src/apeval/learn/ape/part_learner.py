@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from apeval.errors import ApevalError
-from apeval.learn.ape.part import Part
-from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.proposal_part import ProposalPart
 from apeval.problem.types import FloatArray
 
-FitPart = Callable[[Rows, FloatArray, int, Any], tuple[Part, Any]]
+FitPart = Callable[[DecisionRows, FloatArray, int, Any], tuple[ProposalPart, Any]]
 """``fit(rows, w, times, smooth)``: a part from weighted episodes, and what is needed to repeat
 the fit on other weights (None: choose it)."""
-FinishPart = Callable[[Rows, FloatArray, int, Any], Part]
+FinishPart = Callable[[DecisionRows, FloatArray, int, Any], ProposalPart]
 """``finish(rows, w, times, smooth)``: the part that proposes, with all that is too slow for every
 round of a mixture's fit."""
-WholePart = Callable[[Rows, FloatArray, int, Part | None, Part | None], Part | None]
+WholePart = Callable[
+    [DecisionRows, FloatArray, int, ProposalPart | None, ProposalPart | None], ProposalPart | None
+]
 """``whole(rows, w, times, before, plain)``: one part for all episodes, which may wait, from an
 earlier one where there is one; None where waiting cannot help the `plain` one, fitted if None."""
 

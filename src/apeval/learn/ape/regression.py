@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from apeval.learn.ape.rows import Rows
-from apeval.learn.ape.sparse import believed
-from apeval.learn.ape.waves import waves
+from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.random_features import random_features
+from apeval.learn.ape.spike_and_slab import believed
 from apeval.problem.types import FloatArray, IntArray
 
 _BASES = (1, 3, 6)  # cosines in time
@@ -26,7 +26,7 @@ _LEAST_NOISE = 0.05
 
 
 @dataclass(frozen=True)
-class Smooth:
+class Smoothness:
     """Cosines in time for the push and for its answer to the state, and prior standard
     deviations of push, answer, saturation and waves."""
 
@@ -46,14 +46,14 @@ class Smooth:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRegression:
     """Coefficients (T, d, 1+2f) or, with waves, (T, d, 1+2f+m), what they leave unexplained, and
     what they cost."""
 
     B: FloatArray
     residual: FloatArray
     dof: float
-    smooth: Smooth
+    smooth: Smoothness
 
 
 def design(x: FloatArray) -> FloatArray:
@@ -63,7 +63,7 @@ def design(x: FloatArray) -> FloatArray:
 
 def waving_design(x: FloatArray) -> FloatArray:
     """[1, x, tanh 3x, waves], (n, 1+2f+m)."""
-    return np.concatenate([design(x), waves(x)], axis=1)
+    return np.concatenate([design(x), random_features(x)], axis=1)
 
 
 def design_of(x: FloatArray, width: int) -> FloatArray:
@@ -71,7 +71,9 @@ def design_of(x: FloatArray, width: int) -> FloatArray:
     return design(x) if width == 1 + 2 * x.shape[1] else waving_design(x)
 
 
-def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None, waving: bool) -> Fitted:
+def regress(
+    rows: DecisionRows, W: FloatArray, times: int, smooth: Smoothness | None, waving: bool
+) -> FittedRegression:
     """With the smoothness given, or the one that the evidence prefers, with waves or without."""
     X = waving_design(rows.x) if waving else design(rows.x)
     f = rows.x.shape[1]
@@ -105,7 +107,9 @@ def regress(rows: Rows, W: FloatArray, times: int, smooth: Smooth | None, waving
         B[:, :, straight:] = _gains(psi[:, : smooth.waving], mu[to:])
     less = _doubtful(B, X, W, rows.t, noise * own / times)
     B[:, :, 0] -= less
-    return Fitted(B, rows.e - Phi[:, normal.columns(smooth)] @ mu + less[rows.t], dof, smooth)
+    return FittedRegression(
+        B, rows.e - Phi[:, normal.columns(smooth)] @ mu + less[rows.t], dof, smooth
+    )
 
 
 def _products(at: FloatArray, X: FloatArray) -> FloatArray:
@@ -160,14 +164,14 @@ class _Normal:
     f: int
     m: int
 
-    def columns(self, smooth: Smooth) -> IntArray:
+    def columns(self, smooth: Smoothness) -> IntArray:
         """Those of a smaller model."""
         first = self.pushes + self.answers * 2 * self.f
         answers = self.pushes + np.arange(smooth.answers * 2 * self.f)
         waving = first + np.arange(smooth.waving * self.m)
         return np.concatenate([np.arange(smooth.bases), answers, waving])
 
-    def posterior(self, smooth: Smooth) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def posterior(self, smooth: Smoothness) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Prior precisions, posterior precision and right-hand side."""
         keep, f = self.columns(smooth), self.f
         within = np.array(f * [smooth.slope] + f * [smooth.curve])
@@ -179,7 +183,7 @@ class _Normal:
         A.flat[:: len(keep) + 1] += precision
         return precision, A, self.R[keep]
 
-    def evidence(self, smooth: Smooth) -> float:
+    def evidence(self, smooth: Smoothness) -> float:
         """log evidence up to a constant."""
         precision, A, R = self.posterior(smooth)
         L = np.linalg.cholesky(A)
@@ -188,7 +192,7 @@ class _Normal:
         cost = R.shape[1] * (float(np.log(precision).sum()) - log_det)
         return float(0.5 * (cost + float((half * half).sum())))
 
-    def solve(self, smooth: Smooth) -> tuple[FloatArray, float]:
+    def solve(self, smooth: Smoothness) -> tuple[FloatArray, float]:
         """Posterior mean and the number of parameters that the data decided."""
         precision, A, R = self.posterior(smooth)
         inverse = np.linalg.inv(A)
@@ -197,9 +201,11 @@ class _Normal:
         return mu, dof
 
 
-def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
+def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smoothness:
     """Coordinate by coordinate, twice over what decides the rest."""
-    best = Smooth(pushes[len(pushes) // 2], 0.0, answers[0], 1.0, _SLOPE[1], _CURVE[0], _WAVE[0])
+    best = Smoothness(
+        pushes[len(pushes) // 2], 0.0, answers[0], 1.0, _SLOPE[1], _CURVE[0], _WAVE[0]
+    )
     score = normal.evidence(best)
     seen = {best}
     sweeps: list[tuple[str, Sequence[float]]] = [
@@ -215,14 +221,14 @@ def _search(normal: _Normal, pushes: list[int], answers: list[int]) -> Smooth:
     ]
     for name, values in sweeps:
         for value in values:
-            other: Smooth = replace(best, **{name: value})  # type: ignore[arg-type]
+            other: Smoothness = replace(best, **{name: value})  # type: ignore[arg-type]
             if other not in seen and (found := normal.evidence(other)) > score:
                 best, score = other, found
             seen.add(other)
     return best
 
 
-def _noise_within_times(rows: Rows, W: FloatArray, times: int) -> float:
+def _noise_within_times(rows: DecisionRows, W: FloatArray, times: int) -> float:
     """Variance around each time's own mean: the same for all candidates, so that they compare."""
     count = np.maximum(np.bincount(rows.t, W, times), 1e-12)
     d, total = rows.e.shape[1], 0.0

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from scipy.special import ndtri
 
+from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.feedback import Feedback, fit_feedback
-from apeval.learn.ape.part import ContinuousPart, Part
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.regression import Smooth
-from apeval.learn.ape.rows import Rows
-from apeval.learn.ape_scalable.flow import Flow, one_thread
+from apeval.learn.ape.proposal_part import ContinuousPart, ProposalPart
+from apeval.learn.ape.regression import Smoothness
+from apeval.learn.networks.flow import Flow, one_thread
 from apeval.problem.types import FloatArray, IntArray
 
 _TRANSFORMS, _HIDDEN, _SEED = 1, 16, 0
@@ -36,7 +36,7 @@ class Spline(ContinuousPart):
     flow: Flow
     dof: float = field(default=0.0)
 
-    def row_ratio(self, rows: Rows) -> FloatArray:
+    def row_ratio(self, rows: DecisionRows) -> FloatArray:
         y, log_det = self.base.standardise(rows)
         with one_thread(), torch.no_grad():
             eps, ladj = self.flow.normalise(self._context(rows.x, rows.t), torch.from_numpy(y))
@@ -69,12 +69,14 @@ def context(x: FloatArray, t: IntArray, times: int) -> FloatArray:
     return np.concatenate([x, (t / max(1, times - 1))[:, None]], axis=1)
 
 
-def fit_bent(rows: Rows, w: FloatArray, times: int, smooth: Smooth | None) -> Part:
+def fit_bent(
+    rows: DecisionRows, w: FloatArray, times: int, smooth: Smoothness | None
+) -> ProposalPart:
     """A Gaussian part, bent as far as failures that it was not trained on speak for it."""
     return bend(fit_feedback(rows, w, times, smooth)[0], rows, w, times)
 
 
-def bend(part: Feedback, rows: Rows, w: FloatArray, times: int) -> Part:
+def bend(part: Feedback, rows: DecisionRows, w: FloatArray, times: int) -> ProposalPart:
     """The part with a flow trained on three quarters of the failures, if the last quarter is
     likelier under it; otherwise the part as it was."""
     if float(w.sum()) < _FEWEST:

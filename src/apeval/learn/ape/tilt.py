@@ -14,12 +14,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from apeval.learn.ape.ladder import outcome_ratio
+from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.part import DiscretePart
 from apeval.learn.ape.part_learner import PartLearner
+from apeval.learn.ape.proposal_part import DiscretePart
 from apeval.learn.ape.regression import cosines, design, design_of, waving_design
-from apeval.learn.ape.rows import Rows
+from apeval.learn.ape.widened_proposals import outcome_ratio
 from apeval.problem.types import FloatArray, IntArray
 
 _CONSTANT, _SLOPE, _CURVE, _WAVES = 1.5, 1.0, 0.5, 3.0  # prior standard deviations of θ
@@ -32,7 +32,7 @@ _UPRIGHT = 0.85  # η down to which θ stays as it is
 
 @dataclass(frozen=True, eq=False)
 class Tilt(DiscretePart):
-    """θ of every cosine in time, (bases, K, features), over `times` that are told apart."""
+    """θ of every cosine in time, (bases, K, features), over `times` bins."""
 
     theta: FloatArray
     times: int
@@ -50,7 +50,7 @@ class Tilt(DiscretePart):
         q: FloatArray = np.exp(log_q - log_sum(log_q)[:, None])
         return (1.0 - self.kept) * q + self.kept * p
 
-    def row_ratio(self, rows: Rows) -> FloatArray:
+    def row_ratio(self, rows: DecisionRows) -> FloatArray:
         return outcome_ratio(self.probabilities(rows.x, rows.t, rows.p), rows)
 
     def relaxed(self, eta: float) -> Tilt:
@@ -62,20 +62,20 @@ class Tilt(DiscretePart):
 
 
 def fit_tilt(
-    rows: Rows, w: FloatArray, times: int, before: FloatArray | None
+    rows: DecisionRows, w: FloatArray, times: int, before: FloatArray | None
 ) -> tuple[Tilt, FloatArray]:
     """Without waves: penalised maximum likelihood with episode weights w, from where an earlier
     fit ended."""
     return _fit(rows, w, times, before, False)
 
 
-def let_wave(rows: Rows, w: FloatArray, times: int, before: object) -> Tilt:
+def let_wave(rows: DecisionRows, w: FloatArray, times: int, before: object) -> Tilt:
     """With waves, from no tilt at all."""
     return _fit(rows, w, times, None, True)[0]
 
 
 def _fit(
-    rows: Rows, w: FloatArray, times: int, before: FloatArray | None, waving: bool
+    rows: DecisionRows, w: FloatArray, times: int, before: FloatArray | None, waving: bool
 ) -> tuple[Tilt, FloatArray]:
     rows, w = rows.take(w > 0.0), w[w > 0.0]
     n, K = rows.p.shape

@@ -9,13 +9,20 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.learn.ape_tabular import kernel
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import ArrayAdversary, planned_mixture
+from apeval.learn.ape_tabular.frozen_adversary import ArrayAdversary, planned_mixture
+from apeval.learn.ape_tabular.implied_adversaries import (
+    UNKNOWN,
+    plan,
+    planned_basis,
+    value_bounds,
+)
 from apeval.learn.ape_tabular.learner import CURVE_POINTS, TabularLearner
-from apeval.learn.ape_tabular.plan import UNKNOWN, planned_basis
+from apeval.learn.ape_tabular.transitions import transitions
 from apeval.learn.method import Basis
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
-from apeval.simulate.adversary import Mixture, with_nominal
+from apeval.simulate.adversary import Adversary, Mixture, with_nominal
+from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
 
 
@@ -88,6 +95,26 @@ class CompiledLearner(TabularLearner):
         if not self.config.planned:
             return super().basis()
         return planned_basis(self.model, self._transitions(), {self.model.start: 1})
+
+    def undecided(self) -> bool:
+        if not self.config.planned:
+            return False
+        lowest, highest = value_bounds(self.model, self._transitions(), {self.model.start: 1})
+        return highest - lowest > self.config.unknown * lowest
+
+    def explorer(self) -> Adversary:
+        return ArrayAdversary(plan(self.model, self._transitions(), 0.0, wary=True))
+
+    def learn_transitions(self, episodes: Episodes) -> int:
+        seen = transitions(episodes, self.problem)
+        rows, S = seen.rows, self.model.shape[0]
+        s, t = episodes.s[:, 0].astype(np.int64), episodes.t[rows]
+        successor = np.where(seen.inside, np.append(s[1:], 0)[rows], seen.code)
+        here = s[rows] + (t * S if self.config.time_in_state else 0)
+        at = (here, episodes.a_A[rows, 0].astype(np.int64), episodes.a_E[rows, 0].astype(np.int64))
+        before = int((self.memory != UNKNOWN).sum())
+        self.memory[at] = successor
+        return int((self.memory != UNKNOWN).sum()) - before
 
     def _transitions(self) -> IntArray:
         """f_E as remembered, (S, A, E). With time in the state the last layer's entries are the

@@ -67,6 +67,13 @@ class ApeTabularConfig(TdConfig):
         "before the freeze, solve v over the remembered transitions and update every row of π_E "
         "with it ('no': freeze π_E as TD left it)",
     )
+    unknown: float = setting(
+        1.0,
+        "after the stopping rule of Table I, explore untried transitions until what they could add "
+        "to v(s0) is at most this part of it, or learn_share is spent (planned alone)",
+        low=0.0,
+        high=1e12,
+    )
     caution: float = setting(
         0.1,
         "nominal decisions per episode, on average, that are mixed into the planned adversaries",

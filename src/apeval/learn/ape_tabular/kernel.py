@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from apeval.learn.ape_tabular.plan import UNKNOWN
+from apeval.learn.ape_tabular.implied_adversaries import UNKNOWN
 from apeval.problem.draws import AGENT, NATURE, philox, to_unit
-from apeval.problem.table import SAFE_END
+from apeval.problem.tabular_model import SAFE_END
 
 #: Layout of the integer counters that the loop keeps.
 STEPS, EPISODES, LONGEST, STOPPED, LAST_OUTSIDE, HEAD, FILLED, CURVE = range(8)

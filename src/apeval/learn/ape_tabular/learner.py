@@ -8,6 +8,8 @@ from apeval.learn.ape_tabular.config import TdConfig
 from apeval.learn.method import Basis, Learner
 from apeval.problem.problem import Problem
 from apeval.remedies import Note
+from apeval.simulate.adversary import Adversary, only
+from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
 
 CURVE_POINTS = 200
@@ -25,6 +27,7 @@ class TabularLearner(Learner):
         self.failures_by_kind = [0] * (len(problem.kinds) + 1)
         self._curve: list[tuple[int, float]] = []
         self.curve_every = 1
+        self._exploring = False
 
     @abstractmethod
     def run_round(self, simulation: Simulation, limit: int, episodes: int, round_ends: int) -> None:
@@ -34,6 +37,18 @@ class TabularLearner(Learner):
     @abstractmethod
     def value(self) -> float:
         """The learned v(s0)."""
+
+    def undecided(self) -> bool:
+        """Whether untried transitions could still add much to v(s0)."""
+        return False
+
+    def explorer(self) -> Adversary:
+        """An adversary that goes where untried transitions may lead to failures."""
+        raise TypeError("only a learner that is `undecided` explores")
+
+    def learn_transitions(self, episodes: Episodes) -> int:
+        """Remember the transitions of episodes; returns how many were new."""
+        raise TypeError("only a learner that is `undecided` explores")
 
     def basis(self) -> Basis:
         return Basis("the learned v(s0)", self.value())
@@ -47,9 +62,26 @@ class TabularLearner(Learner):
             return False
         self.curve_every = max(1, min(limit, episodes) // CURVE_POINTS)
         round_ends = simulation.steps + max(1, limit // _ROUNDS if budget.steps else 1_000)
+        if self._exploring:
+            left = min((limit - self.steps) / self.mean_length, episodes - simulation.episodes)
+            share = (limit if budget.steps else episodes * self.mean_length) / _ROUNDS
+            return self._explore(simulation, int(min(left, max(1.0, share / self.mean_length))))
         self.run_round(simulation, limit, episodes, round_ends)
         self.episodes = simulation.episodes
-        return not (self.stopped or self.steps >= limit or simulation.episodes >= episodes)
+        spent = self.steps >= limit or simulation.episodes >= episodes
+        self._exploring = self.stopped and not spent and self.undecided()
+        return self._exploring or not (self.stopped or spent)
+
+    def _explore(self, simulation: Simulation, n: int) -> bool:
+        """A few episodes towards what was never tried; False when that is over."""
+        if n < 1:
+            return False
+        batch = simulation.run(only(self.explorer()), n, 0)
+        self.steps += batch.steps
+        self.episodes = simulation.episodes
+        for kind in batch.kind[batch.failed]:
+            self.failures_by_kind[int(kind)] += 1
+        return self.learn_transitions(batch) > 0 and self.undecided()
 
     @property
     def mean_length(self) -> float:

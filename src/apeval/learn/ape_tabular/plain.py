@@ -6,35 +6,50 @@ by bit, for problems that come with transition tables.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from apeval.learn.ape_tabular.config import ApeTabularConfig
-from apeval.learn.ape_tabular.frozen import KeyedAdversary, planned_mixture
-from apeval.learn.ape_tabular.plan import UNKNOWN, planned_basis
-from apeval.learn.ape_tabular.rows import (
+from apeval.learn.ape_tabular.frozen_adversary import KeyedAdversary, planned_mixture
+from apeval.learn.ape_tabular.implied_adversaries import (
+    UNKNOWN,
+    plan,
+    planned_basis,
+    value_bounds,
+)
+from apeval.learn.ape_tabular.policy_rows import (
     END,
     FAILURE,
     Action,
     CodedRows,
-    Row,
+    PolicyRow,
     Rows,
     State,
     code_rows,
     whole_numbers,
     without_time,
 )
-from apeval.learn.ape_tabular.stopping import Stagnation
+from apeval.learn.ape_tabular.stagnation import Stagnation
 from apeval.learn.ape_tabular.td import TdLearner, Values
+from apeval.learn.ape_tabular.transitions import transitions
 from apeval.learn.method import Basis
 from apeval.problem.agent import Stochastic
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import pick
 from apeval.problem.problem import Problem
-from apeval.problem.table import TabularModel
+from apeval.problem.tabular_model import SAFE_END, TabularModel
 from apeval.problem.types import Array
-from apeval.simulate.adversary import Mixture, Nominal, Situation, only, with_nominal
+from apeval.simulate.adversary import (
+    Adversary,
+    Mixture,
+    Nominal,
+    Situation,
+    only,
+    with_nominal,
+)
+from apeval.simulate.episodes import Episodes
 
 
 class Tables(Values):
@@ -43,7 +58,7 @@ class Tables(Values):
     def __init__(self, config: ApeTabularConfig) -> None:
         super().__init__(config.v_init, config.step_size)
         self.config = config
-        self.rows: dict[State, dict[Action, Row]] = {}
+        self.rows: dict[State, dict[Action, PolicyRow]] = {}
 
     def rho(self, s: State, a_A: Action, a_E: int, s_next: State) -> float:
         """The one-step weight: Eq. ape_is_weight, or summed over agent actions (exact form)."""
@@ -74,7 +89,7 @@ class Tables(Values):
                 row.tilde[e] = raw if c.true_floor else max(c.delta, raw)
         self._normalise(row)
 
-    def _normalise(self, row: Row) -> None:
+    def _normalise(self, row: PolicyRow) -> None:
         total = 0.0
         for p in row.tilde:
             total += p
@@ -121,7 +136,7 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
         values = whole_numbers(s, t)
         return (*values, t) if self.config.time_in_state else values
 
-    def _row(self, s: State, a_A: Action, x: Any, law: Any) -> Row:
+    def _row(self, s: State, a_A: Action, x: Any, law: Any) -> PolicyRow:
         rows = self.tables.rows.setdefault(s, {})
         if a_A not in rows:
             gt = [float(p) for p in law.outcome_probabilities()[0]]
@@ -131,7 +146,7 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
                 if isinstance(agent, Stochastic)
                 else 1.0
             )
-            rows[a_A] = Row(gt, list(gt), list(gt), [None] * len(gt), pi_A)
+            rows[a_A] = PolicyRow(gt, list(gt), list(gt), [None] * len(gt), pi_A)
         return rows[a_A]
 
     def proposal(self) -> Mixture:
@@ -161,11 +176,47 @@ class PlainLearner(TdLearner[tuple[State, Action, int]]):
         if not self.config.planned or not rows:
             return super().basis()
         coded = code_rows(rows)
+        return planned_basis(self._model(coded), coded.memory, self._coded_starts(coded))
+
+    def undecided(self) -> bool:
+        rows = self._rows()
+        if not self.config.planned or not rows:
+            return False
+        coded = code_rows(rows)
+        starts = self._coded_starts(coded)
+        lowest, highest = value_bounds(self._model(coded), coded.memory, starts)
+        return highest - lowest > self.config.unknown * lowest
+
+    def explorer(self) -> Adversary:
+        coded = code_rows(self._rows())
+        pi = plan(self._model(coded), coded.memory, 0.0, wary=True)
+        return KeyedAdversary(pi, coded.states, coded.actions, whole_numbers)
+
+    def learn_transitions(self, episodes: Episodes) -> int:
+        """Where a random agent acts in a new state, π_A is how often it took each action there."""
+        seen, rows, new = transitions(episodes, self.problem), self.tables.rows, 0
+        laws = episodes.law.outcome_probabilities()
+        keys = [self.key(s, int(t)) for s, t in zip(episodes.s, episodes.t, strict=True)]
+        actions = [tuple(a_A.tolist()) for a_A in episodes.a_A]
+        here, taken = Counter(keys), Counter(zip(keys, actions, strict=True))
+        for i, inside, code in zip(*seen, strict=True):
+            s, a_A, e = keys[i], actions[i], int(episodes.a_E[i, 0])
+            if a_A not in rows.setdefault(s, {}):
+                gt = [float(p) for p in laws[i if len(laws) > 1 else 0]]
+                pi_A = taken[s, a_A] / here[s]
+                rows[s][a_A] = PolicyRow(gt, list(gt), list(gt), [None] * len(gt), pi_A)
+            successor = rows[s][a_A].successor
+            new += successor[e] is None
+            after = keys[i + 1] if inside else END
+            successor[e] = FAILURE if code < SAFE_END and not inside else after
+        return new
+
+    def _coded_starts(self, coded: CodedRows) -> dict[int, int]:
         starts: dict[int, int] = {}
         for s, n in self.starts.items():
             number = coded.states.get(s[:-1] if self.config.time_in_state else s, UNKNOWN)
             starts[number] = starts.get(number, 0) + n
-        return planned_basis(self._model(coded), coded.memory, starts)
+        return starts
 
     def _rows(self) -> Rows:
         """What is frozen: without time where the plan puts it back by itself."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from apeval.learn.ape_tabular.config import TdConfig
 from apeval.learn.ape_tabular.learner import TabularLearner
-from apeval.learn.ape_tabular.rows import END, FAILURE, State
+from apeval.learn.ape_tabular.policy_rows import END, FAILURE, State
 from apeval.problem.draws import Draws
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array

@@ -21,7 +21,7 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.plugins import is_ours
-from apeval.problem.own import with_own_array
+from apeval.problem.argument_copies import with_own_array
 from apeval.problem.types import Array, FloatArray
 
 Parameter = float | Sequence[float] | FloatArray | Callable[[Any, Any], FloatArray]

@@ -17,10 +17,10 @@ def write_report(runs: Sequence[Path | str], out: Path | str, problem: str | Non
     `problem` says where the code of a problem of one's own is (`"file.py:factory"`); without it
     such a run's replays show recorded series only.
     """
+    from apeval.atomic_files import write_bytes
     from apeval.results.folder import load
-    from apeval.results.report.material import distinct, gather
     from apeval.results.report.page import render
-    from apeval.writing import write_bytes
+    from apeval.results.report.report_data import distinct, gather
 
     if not isinstance(runs, Sequence) or isinstance(runs, str) or not runs:
         raise ApevalError("runs must be a list of at least one run folder")

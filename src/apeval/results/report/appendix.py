@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from apeval.results.report.charts import Charts
+from apeval.results.report.fragments import absent, forest, plain_table
 from apeval.results.report.headline import facts, title_of
 from apeval.results.report.markup import Html, tag
-from apeval.results.report.material import Material
-from apeval.results.report.parts import absent, forest, plain_table
-from apeval.results.report.words import count, number, one_in, plain, span
+from apeval.results.report.number_format import count, number, one_in, plain, span
+from apeval.results.report.report_data import ReportData
 
 _NAMES = {
     "inputs_sha256": "SHA-256 of the inputs",
@@ -54,7 +54,7 @@ def glossary() -> list[Html]:
     ]
 
 
-def comparison(runs: list[Material], charts: Charts) -> list[Any]:
+def comparison(runs: list[ReportData], charts: Charts) -> list[Any]:
     """Several runs side by side."""
     entries, rows = [], []
     for it in runs:
@@ -93,11 +93,11 @@ def comparison(runs: list[Material], charts: Charts) -> list[Any]:
     return parts
 
 
-def _name(it: Material) -> str:
+def _name(it: ReportData) -> str:
     return f"{it.name} ({title_of(it)}, {it.result['method']}, seed {it.result['seed']})"
 
 
-def _overlap(runs: list[Material]) -> list[Any]:
+def _overlap(runs: list[ReportData]) -> list[Any]:
     low = max(it.result["interval"][0] for it in runs)
     high = min(it.result["interval"][1] for it in runs)
     if low > high:
@@ -108,7 +108,7 @@ def _overlap(runs: list[Material]) -> list[Any]:
     return [key, text, tag("code", "apeval compare"), " gives the interval of the ratio."]
 
 
-def reproducibility(it: Material) -> list[Any]:
+def reproducibility(it: ReportData) -> list[Any]:
     """All that is needed to get the same numbers."""
     known = dict(it.provenance)
     text = known.pop("command", None) or ""

@@ -8,8 +8,7 @@ from apeval.errors import UnknownNameError
 from apeval.learn.method import find_method
 from apeval.remedies import in_shell
 from apeval.results.report.markup import Html, tag, together
-from apeval.results.report.material import Material
-from apeval.results.report.words import (
+from apeval.results.report.number_format import (
     count,
     in_words,
     number,
@@ -19,14 +18,15 @@ from apeval.results.report.words import (
     sentence,
     span,
 )
+from apeval.results.report.report_data import ReportData
 
 
-def title_of(it: Material) -> str:
+def title_of(it: ReportData) -> str:
     """What the run is called in headings."""
     return it.result["problem"] or it.name
 
 
-def warnings(runs: list[Material]) -> Html:
+def warnings(runs: list[ReportData]) -> Html:
     """What must be known before a number is believed; said also where there is nothing."""
     boxes = []
     for it in runs:
@@ -69,7 +69,7 @@ def warnings(runs: list[Material]) -> Html:
     return tag("section", tag("h2", "Warnings"), boxes, id="warnings")
 
 
-def headline(it: Material) -> list[Html]:
+def headline(it: ReportData) -> list[Html]:
     """The number, in figures and in words."""
     r = it.result
     lo, hi = r["interval"]
@@ -94,7 +94,7 @@ def headline(it: Material) -> list[Html]:
     return parts + _extended(it) + _answers(r, level)
 
 
-def _extended(it: Material) -> list[Html]:
+def _extended(it: ReportData) -> list[Html]:
     """The common answer, where the run extends earlier ones."""
     both = it.extended
     if both is None:
@@ -131,7 +131,7 @@ def _tile(value: str, what: str) -> Html:
     return tag("div", tag("dt", what), tag("dd", value))
 
 
-def _tiles(it: Material) -> list[tuple[str, str]]:
+def _tiles(it: ReportData) -> list[tuple[str, str]]:
     r, final = it.result, it.result["final"]
     tiles = [
         (count(r["episodes"]), f"episodes simulated, {count(r['steps'])} decisions"),
@@ -196,7 +196,7 @@ def _method(name: str) -> str:
         return name
 
 
-def evaluated(it: Material) -> list[Html | None]:
+def evaluated(it: ReportData) -> list[Html | None]:
     """What the number is about."""
     r, of = it.result, it.provenance.get("identity", {})
     rows: list[tuple[str, Any]] = [("Problem", r["problem"] or "without a name")]

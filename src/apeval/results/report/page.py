@@ -11,13 +11,13 @@ from apeval.results.report import headline, sections
 from apeval.results.report.appendix import comparison, glossary, reproducibility
 from apeval.results.report.charts import Charts
 from apeval.results.report.markup import Html, script_json, tag, together
-from apeval.results.report.material import Material
+from apeval.results.report.report_data import ReportData
 from apeval.version import __version__
 
 _SCRIPTS = ("scale.js", "chart.js", "heat.js", "replay.js", "page.js")
 
 
-def render(runs: list[Material]) -> str:
+def render(runs: list[ReportData]) -> str:
     """The whole file."""
     charts = Charts()
     several = len(runs) > 1
@@ -93,7 +93,7 @@ def _section(key: str, title: str, parts: list[Any], level: int) -> Html:
     return tag("section", tag(f"h{level}", title), parts, id=key)
 
 
-def _run(it: Material, charts: Charts) -> list[tuple[str, str, list[Any]]]:
+def _run(it: ReportData, charts: Charts) -> list[tuple[str, str, list[Any]]]:
     return [
         ("result", "Result", headline.headline(it)),
         ("evaluated", "What was evaluated", headline.evaluated(it)),
@@ -109,7 +109,7 @@ def _run(it: Material, charts: Charts) -> list[tuple[str, str, list[Any]]]:
     ]
 
 
-def _subtitle(runs: list[Material]) -> str:
+def _subtitle(runs: list[ReportData]) -> str:
     if len(runs) > 1:
         return ", ".join(it.name for it in runs)
     r = runs[0].result

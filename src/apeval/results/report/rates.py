@@ -7,7 +7,7 @@ import numpy as np
 from apeval.estimate.binomial import clopper_pearson
 from apeval.estimate.sample import Sample
 from apeval.results.report.charts import Chart, axis, series, xy
-from apeval.results.report.material import Material
+from apeval.results.report.report_data import ReportData
 from apeval.results.report.stages import stages
 
 _BINS, _PER_BIN = 30, 20
@@ -15,7 +15,7 @@ _WEIGHT_BINS = 24
 _DECADES = 8.0  # below the heaviest; lighter failures do not matter, and share a bar
 
 
-def failure_rate(it: Material, sample: Sample) -> Chart | None:
+def failure_rate(it: ReportData, sample: Sample) -> Chart | None:
     """Unweighted failure rate over the run, learning and frozen stage; None where none failed."""
     final = stages(sample) == stages(sample)[-1]
     failed = [sample.failed[~final], sample.failed[final]]

@@ -7,21 +7,21 @@ from typing import Any
 from apeval.estimate.diagnostics import ENOUGH
 from apeval.estimate.warnings import ENOUGH_COUNTED
 from apeval.results.report.charts import Charts, axis, series, xy
-from apeval.results.report.failures import failure_rows, replay_of
+from apeval.results.report.failure_list import failure_rows, replay_of
+from apeval.results.report.fragments import absent, forest, plain_table
 from apeval.results.report.markup import Html, tag
-from apeval.results.report.material import Material
-from apeval.results.report.parts import absent, forest, plain_table
+from apeval.results.report.number_format import count, number, one_in, percent, sentence, span
 from apeval.results.report.push import pushes
 from apeval.results.report.rates import failure_rate, weight_histogram
+from apeval.results.report.report_data import ReportData
 from apeval.results.report.stages import convergence
-from apeval.results.report.value import slices
-from apeval.results.report.words import count, number, one_in, percent, sentence, span
+from apeval.results.report.value_slices import slices
 
 _NO_EPISODES = "The run folder holds no episodes, so this picture cannot be drawn."
 _NO_FAILURES = "No failure was seen, so there is nothing to show here."
 
 
-def modes(it: Material, charts: Charts) -> list[Any]:
+def modes(it: ReportData, charts: Charts) -> list[Any]:
     """Ways to fail, each with a replay."""
     found = it.result["modes"]
     if not found:
@@ -68,7 +68,7 @@ def modes(it: Material, charts: Charts) -> list[Any]:
     return parts
 
 
-def _replay(it: Material, record: Any, charts: Charts, name: str) -> Html:
+def _replay(it: ReportData, record: Any, charts: Charts, name: str) -> Html:
     scene = replay_of(it, record)
     if isinstance(scene, str):
         return absent(sentence(scene))
@@ -77,7 +77,7 @@ def _replay(it: Material, record: Any, charts: Charts, name: str) -> Html:
     return tag("div", cls="replay", data_chart=len(charts.specs) - 1)
 
 
-def adversary(it: Material, charts: Charts) -> list[Any]:
+def adversary(it: ReportData, charts: Charts) -> list[Any]:
     """Where and when nature is pushed."""
     if it.episodes is None or it.sample is None:
         return [absent(_NO_EPISODES)]
@@ -118,7 +118,7 @@ def adversary(it: Material, charts: Charts) -> list[Any]:
     return parts
 
 
-def convergence_of(it: Material, charts: Charts) -> list[Any]:
+def convergence_of(it: ReportData, charts: Charts) -> list[Any]:
     """Estimate over the sample, and failures over the run."""
     if it.sample is None:
         return [absent(_NO_EPISODES)]
@@ -171,7 +171,7 @@ def convergence_of(it: Material, charts: Charts) -> list[Any]:
     return parts
 
 
-def weights(it: Material, charts: Charts) -> list[Any]:
+def weights(it: ReportData, charts: Charts) -> list[Any]:
     """How far the sample can be trusted."""
     d, final = it.result["diagnostics"], it.result["final"]
     if not final["failures"]:
@@ -243,7 +243,7 @@ def _k_words(k: float | None) -> str:
     return "Heavy (above 0.7): failures not seen may weigh more than all those seen."
 
 
-def value(it: Material, charts: Charts) -> list[Any]:
+def value(it: ReportData, charts: Charts) -> list[Any]:
     """v over state slices."""
     found = slices(it)
     if found is None and it.result["value_function"]:
@@ -275,7 +275,7 @@ def value(it: Material, charts: Charts) -> list[Any]:
     ]  # fmt: skip
 
 
-def tail(it: Material, charts: Charts) -> list[Any]:
+def tail(it: ReportData, charts: Charts) -> list[Any]:
     """P(margin ≤ m)."""
     points = it.result["tail"]
     if not points:
@@ -305,7 +305,7 @@ def tail(it: Material, charts: Charts) -> list[Any]:
     ]
 
 
-def kinds(it: Material, charts: Charts) -> list[Any]:
+def kinds(it: ReportData, charts: Charts) -> list[Any]:
     """The parts of the kinds of failure."""
     found = it.result["kinds"]
     if len(found) == 1:
@@ -332,7 +332,7 @@ def _often(kind: Any) -> str:
     return f"none seen; at most {one_in(kind['interval'][1])}"
 
 
-def failures(it: Material) -> list[Any]:
+def failures(it: ReportData) -> list[Any]:
     """The sortable table."""
     if not it.result["final"]["failures"]:
         return [absent(_NO_FAILURES)]

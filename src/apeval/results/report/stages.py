@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from apeval.estimate.interval import estimate
+from apeval.estimate.precision_target import PrecisionTarget
 from apeval.estimate.sample import Sample
-from apeval.estimate.target import Target
 from apeval.problem.types import FloatArray, IntArray
 from apeval.results.report.charts import Chart, axis, series, xy
-from apeval.results.report.material import Material
+from apeval.results.report.report_data import ReportData
 
 _POINTS = 48
 _FIRST = 20
@@ -44,10 +44,12 @@ def prefix(sample: Sample, n: int) -> Sample:
     return replace(cut, log_share=log_share[stage[:n]])
 
 
-def convergence(it: Material, sample: Sample) -> Chart:
+def convergence(it: ReportData, sample: Sample) -> Chart:
     """Estimate and interval over the episodes that count."""
     target = it.result.get("target")
-    level = it.confidence if not target else Target(target["error"]).confidence(it.confidence)
+    level = (
+        it.confidence if not target else PrecisionTarget(target["error"]).confidence(it.confidence)
+    )
     grid = np.unique(np.geomspace(min(_FIRST, sample.n), sample.n, _POINTS).astype(np.int64))
     found = [estimate(prefix(sample, int(n)), level) for n in grid]
     # the interval of the first few failures is so wide that nothing else would be seen

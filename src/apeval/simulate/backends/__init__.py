@@ -16,7 +16,7 @@ from apeval.simulate.task import Task, Trouble
 _MOST_WORKERS = 100_000
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Workers on one problem. Blocks come back by their tickets, whatever the order in which they
     are done."""
 
@@ -39,16 +39,16 @@ class Crew(Protocol):
         ...
 
     def close(self) -> None:
-        """Send the workers home."""
+        """End the workers."""
         ...
 
 
 class Backend(Protocol):
-    """How a crew is hired. A module of this package has one, under the name `BACKEND`, made from
-    `workers` (None: as many as there are cores) and the `address` of a cluster."""
+    """How a worker pool is started. A module of this package has one, under the name `BACKEND`,
+    made from `workers` (None: as many as there are cores) and the `address` of a cluster."""
 
-    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Crew:
-        """A crew for the problem; an episode may take `time_limit` seconds."""
+    def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> WorkerPool:
+        """A pool for the problem; an episode may take `time_limit` seconds."""
         ...
 
 
@@ -60,15 +60,15 @@ def backend_names() -> list[str]:
 def find_backend(
     backend: str | Backend, workers: int | None = None, address: str | None = None
 ) -> Backend:
-    """A backend by its name; an object that hires is taken as it is."""
+    """A backend by its name; an object with `start` is taken as it is."""
     if workers is not None:
         workers = validate.whole("workers", workers, 1, _MOST_WORKERS)
     if address is not None and (not isinstance(address, str) or not address.strip()):
         raise ApevalError(f"address must be that of a Ray cluster, such as 'auto'; got {address!r}")
     if not isinstance(backend, str):
-        if not hasattr(backend, "hire"):
+        if not hasattr(backend, "start"):
             raise ApevalError(
-                f"a backend is a name ({', '.join(backend_names())}) or an object with hire(…); "
+                f"a backend is a name ({', '.join(backend_names())}) or an object with start(…); "
                 f"got {type(backend).__name__}"
             )
         return backend

@@ -8,9 +8,9 @@ from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Option
-from apeval.simulate.workers.parcel import pack
-from apeval.simulate.workers.pool import Pool
+from apeval.simulate.workers.pool import SupervisedPool
 from apeval.simulate.workers.process import ProcessWorker, listen
+from apeval.simulate.workers.serialization import pack
 
 
 class Processes:
@@ -23,8 +23,8 @@ class Processes:
             )
         self.workers = workers or _cores()
 
-    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Pool:
-        return Pool(pack(problem, key), ProcessWorker, listen, self.workers, time_limit)
+    def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> SupervisedPool:
+        return SupervisedPool(pack(problem, key), ProcessWorker, listen, self.workers, time_limit)
 
 
 def _cores() -> int:

@@ -18,8 +18,18 @@ from apeval.errors import ApevalError, blame
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Option
+from apeval.signals import handlers
 from apeval.simulate.task import Task, attempt
-from apeval.simulate.workers.parcel import (
+from apeval.simulate.workers.pool import (
+    ANSWER,
+    GONE,
+    HELLO,
+    READY,
+    UNFIT,
+    SupervisedPool,
+    WorkerMessage,
+)
+from apeval.simulate.workers.serialization import (
     ONE_THREAD,
     limit_torch,
     one_thread_inherited,
@@ -27,8 +37,6 @@ from apeval.simulate.workers.parcel import (
     set_for_a_while,
     unpack,
 )
-from apeval.simulate.workers.pool import ANSWER, GONE, HELLO, READY, UNFIT, Event, Pool
-from apeval.stopping import handlers
 
 # Ray would take SIGTERM over; read when it is imported
 _SIGNALS_LEFT_ALONE = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
@@ -40,7 +48,7 @@ class Ray:
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         self.workers, self.address = workers, address
 
-    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> RayPool:
+    def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> RayPool:
         try:
             with set_for_a_while(_SIGNALS_LEFT_ALONE):
                 ray: Any = importlib.import_module("ray")
@@ -49,12 +57,12 @@ class Ray:
                 "the ray backend needs Ray: pip install 'apeval[cluster]', or use "
                 f"{Option('backend', 'processes')}"
             ) from None
-        parcel = pack(problem, key)
+        payload = pack(problem, key)
         mine = None if ray.is_initialized() else _begin(ray, self.workers, self.address)
         try:
             cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
             size = min(self.workers or cores, cores)  # more would wait for ever
-            return RayPool(ray, parcel, size, time_limit, mine, self.address is not None)
+            return RayPool(ray, payload, size, time_limit, mine, self.address is not None)
         except BaseException:
             if mine is not None:
                 mine.end()
@@ -143,13 +151,13 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class RayPool(Pool):
+class RayPool(SupervisedPool):
     """A pool of actors."""
 
     def __init__(
         self,
         ray: Any,
-        parcel: bytes,
+        payload: bytes,
         size: int,
         time_limit: float | None,
         mine: Connection | None,
@@ -159,7 +167,7 @@ class RayPool(Pool):
         actor = ray.remote(num_cpus=1, max_restarts=0, **environment)(Actor)
         self._ray, self._mine = ray, mine
         self._put: tuple[bytes, Any] | None = None
-        super().__init__(parcel, lambda: RayWorker(ray, actor, self._stored), _listen(ray), size,
+        super().__init__(payload, lambda: RayWorker(ray, actor, self._stored), _listen(ray), size,
                          time_limit)  # fmt: skip
 
     def _stored(self, data: bytes) -> Any:
@@ -180,17 +188,17 @@ class Actor:
 
     def hello(self) -> bytes:
         """It has started."""
-        return pickle.dumps(Event(HELLO))
+        return pickle.dumps(WorkerMessage(HELLO))
 
-    def teach(self, parcel: bytes) -> bytes:
+    def teach(self, payload: bytes) -> bytes:
         """Build the problem."""
         try:
-            self.problem, self.key = unpack(parcel)
+            self.problem, self.key = unpack(payload)
         except ApevalError as error:
-            return pickle.dumps(Event(UNFIT, str(error)))
+            return pickle.dumps(WorkerMessage(UNFIT, str(error)))
         except Exception as error:
-            return pickle.dumps(Event(UNFIT, blame(error)))
-        return pickle.dumps(Event(READY))
+            return pickle.dumps(WorkerMessage(UNFIT, blame(error)))
+        return pickle.dumps(WorkerMessage(READY))
 
     def show(self, proposal: bytes) -> None:
         """Take over a proposal."""
@@ -202,7 +210,9 @@ class Actor:
         import cloudpickle
 
         task = Task(self.proposal, *fields)
-        answer: bytes = cloudpickle.dumps(Event(ANSWER, attempt(self.problem, self.key, task)))
+        answer: bytes = cloudpickle.dumps(
+            WorkerMessage(ANSWER, attempt(self.problem, self.key, task))
+        )
         return answer
 
 
@@ -214,8 +224,8 @@ class RayWorker:
         self._actor = actor.remote()
         self.calls: deque[Any] = deque([self._actor.hello.remote()])
 
-    def teach(self, parcel: bytes) -> None:
-        self.calls.append(self._actor.teach.remote(self._stored(parcel)))
+    def teach(self, payload: bytes) -> None:
+        self.calls.append(self._actor.teach.remote(self._stored(payload)))
 
     def show(self, proposal: bytes) -> None:
         self._actor.show.remote(self._stored(proposal))
@@ -224,13 +234,13 @@ class RayWorker:
         fields = (task.first, task.position, task.n, task.total)
         self.calls.append(self._actor.work.remote(fields))
 
-    def hear(self) -> Event:
+    def hear(self) -> WorkerMessage:
         """The answer to the oldest call."""
         try:
-            event: Event = pickle.loads(self._ray.get(self.calls.popleft()))
+            event: WorkerMessage = pickle.loads(self._ray.get(self.calls.popleft()))
         except self._ray.exceptions.RayError as error:
             self.calls.clear()
-            return Event(GONE, f"the worker died ({type(error).__name__})")
+            return WorkerMessage(GONE, f"the worker died ({type(error).__name__})")
         return event
 
     def kill(self) -> None:
@@ -240,7 +250,7 @@ class RayWorker:
 
 
 def _listen(ray: Any) -> Any:
-    def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, Event]]:
+    def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, WorkerMessage]]:
         first = {worker.calls[0]: worker for worker in workers if worker.calls}
         if not first:
             return []

@@ -20,17 +20,17 @@ class Serial:
                 f"{Option('backend', 'ray')}"
             )
 
-    def hire(self, problem: Problem, key: IntArray, time_limit: float | None) -> Alone:
+    def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> SerialPool:
         if time_limit is not None:
             raise ApevalError(
                 "a time limit needs a worker that can be stopped: add "
                 f"{Option('backend', 'processes')} and {Option('workers', 1)}"
             )
-        return Alone(problem, key)
+        return SerialPool(problem, key)
 
 
-class Alone:
-    """This process as its own crew."""
+class SerialPool:
+    """This process as its own pool."""
 
     capacity = 1
     expendable = False

@@ -16,8 +16,8 @@ from apeval.problem.types import IntArray
 from apeval.simulate.check.contract import Contract, ask
 from apeval.simulate.check.density import check_density
 from apeval.simulate.check.repeat import check_repeats
-from apeval.simulate.check.report import BrokenError, Finding, Report
-from apeval.simulate.check.walk import Trace, walk
+from apeval.simulate.check.report import BrokenError, CheckReport, Finding
+from apeval.simulate.check.traced_episodes import Trace, walk
 
 __all__ = ["Finding", "Report", "check_problem"]
 
@@ -26,7 +26,7 @@ _FIRST_LOOK = 2_000  # decisions; after that only the end of an episode is looke
 
 def check_problem(
     problem: Problem, *, episodes: int = 200, seed: int = 0, seconds: float = 10.0
-) -> Report:
+) -> CheckReport:
     """Simulate a little, and look for what would spoil an estimate.
 
     Half of the episodes are nominal, half are driven to the disturbances' extremes. A slow
@@ -59,12 +59,12 @@ def check_problem(
         for finding in _checks(problem, episodes, seed, seconds):
             findings.append(finding)
     except BrokenError as broken:
-        return Report(problem.name, (*findings, broken.finding), complete=False)
+        return CheckReport(problem.name, (*findings, broken.finding), complete=False)
     except Exception as error:
         message = f"{type(error).__name__}: {error}. The problem's parts do not fit together"
         broken_parts = Finding("exception", False, message)
-        return Report(problem.name, (*findings, broken_parts), complete=False)
-    return Report(problem.name, tuple(findings))
+        return CheckReport(problem.name, (*findings, broken_parts), complete=False)
+    return CheckReport(problem.name, tuple(findings))
 
 
 def _checks(problem: Problem, episodes: int, seed: int, seconds: float) -> Iterator[Finding]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from apeval.errors import ApevalError, blame
 from apeval.problem.agent import Deterministic, Stochastic
-from apeval.problem.answers import is_array_like
+from apeval.problem.argument_copies import own
 from apeval.problem.draws import NATURE, Draws
 from apeval.problem.laws import Disturbance, Law
-from apeval.problem.own import own
 from apeval.problem.problem import Problem
+from apeval.problem.returned_arrays import is_array_like
 from apeval.problem.types import Array, BoolArray, FloatArray
 from apeval.simulate.check.report import BrokenError
 

@@ -25,7 +25,7 @@ _OUTCOMES = 10_000  # above this many, outcomes are not summed over
 
 
 @dataclass(frozen=True)
-class Asked:
+class SampledLaws:
     """R situations' laws, asked for K disturbances each."""
 
     part: str
@@ -74,7 +74,7 @@ def check_density(
     """Test samples against density in up to 40 of the n situations of `law`."""
     key = make_key(seed, 1)
     rows = np.sort(np.random.default_rng(seed).permutation(n)[:_SITUATIONS])
-    asked = Asked(part, law, rows, dim, key)
+    asked = SampledLaws(part, law, rows, dim, key)
     k = _SAMPLES // len(rows)
     a = asked.sample(k, 0)
     _inside_support(asked, a)
@@ -86,7 +86,7 @@ def check_density(
     return Finding(name, True, told)
 
 
-def _inside_support(asked: Asked, a: Array) -> None:
+def _inside_support(asked: SampledLaws, a: Array) -> None:
     outside = np.isneginf(asked.log_prob(a))
     if outside.any():
         raise BrokenError(
@@ -114,7 +114,7 @@ def empirical_bernstein(terms: FloatArray, width: float, level: float) -> FloatA
     return stray
 
 
-def _discrete(asked: Asked, a: Array, outcomes: int | None) -> str:
+def _discrete(asked: SampledLaws, a: Array, outcomes: int | None) -> str:
     codes = a[:, :, 0]
     if not np.array_equal(codes, np.floor(codes)) or codes.min() < 0:
         return f"the {asked.part} law is discrete: its samples must be the codes 0, 1, 2, …"
@@ -150,7 +150,7 @@ def _discrete(asked: Asked, a: Array, outcomes: int | None) -> str:
     return _mismatch(asked.part, f"outcome {j}", float(share), float(told))
 
 
-def _continuous(asked: Asked, a: Array) -> str:
+def _continuous(asked: SampledLaws, a: Array) -> str:
     """P(B) of boxes B: how many samples fall into them, against the density's integral over
     them. The integral is an average over points of our own (half of them Gaussian, half uniform
     in the box), so that its terms are bounded whatever the support of the law."""

@@ -25,7 +25,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """Everything that was checked of a problem."""
 
     problem: str

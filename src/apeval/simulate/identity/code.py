@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from apeval.plugins import is_ours
-from apeval.simulate.identity.files import is_users
+from apeval.simulate.identity.source_files import is_users
 
 _DEEPEST = 100  # functions that call each other, well below Python's limit of recursion
 _MOST = 20_000  # values looked at
@@ -42,7 +42,7 @@ def digest(*parts: Any) -> str:
     False
     """
     hasher = hashlib.sha256()
-    for piece in _Walk().pieces(parts, 0):
+    for piece in _ObjectWalk().pieces(parts, 0):
         hasher.update(piece)
         hasher.update(b"\0")
     return hasher.hexdigest()
@@ -50,13 +50,13 @@ def digest(*parts: Any) -> str:
 
 def modules_of(*parts: Any) -> set[str]:
     """Names of the user's modules in which functions and classes of the parts are defined."""
-    walk = _Walk()
+    walk = _ObjectWalk()
     for _ in walk.pieces(parts, 0):
         pass
     return walk.modules
 
 
-class _Walk:
+class _ObjectWalk:
     """Meets every object once."""
 
     def __init__(self) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from apeval.problem.problem import Problem
 from apeval.simulate.identity.code import digest, modules_of
-from apeval.simulate.identity.files import address_file, hashes, named_files, source_files
 from apeval.simulate.identity.reference import Reference, differing_answers
+from apeval.simulate.identity.source_files import address_file, hashes, named_files, source_files
 
 SCHEMA_VERSION = 1
 _STATED = ("horizon", "cap", "kinds", "horizon_kind", "judge_at_end")

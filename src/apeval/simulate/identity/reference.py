@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from apeval.errors import one_line
+from apeval.problem.argument_copies import own
 from apeval.problem.draws import NATURE, Draws, make_key
-from apeval.problem.own import own
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
 

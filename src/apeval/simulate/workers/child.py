@@ -1,6 +1,6 @@
 """The program of a worker process: reads tasks from its pipe and answers, until it is closed.
 
-Messages to it are pickled tuples: ("problem", parcel), ("proposal", bytes), ("task", …),
+Messages to it are pickled tuples: ("problem", payload), ("proposal", bytes), ("task", …),
 ("alone", …) and ("look", check). It says ("hello",), ("ready",) or ("unfit", why), ("looked", …),
 and ("answer", episodes or trouble); for an episode alone also ("started", …) and ("decided", …) as
 they happen.
@@ -21,7 +21,7 @@ from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Mixture, Situation
 from apeval.simulate.task import Task, attempt
 from apeval.simulate.workers.orphans import leave_with_parent
-from apeval.simulate.workers.parcel import limit_torch, unpack
+from apeval.simulate.workers.serialization import limit_torch, unpack
 
 
 def serve(descriptor: int) -> None:
@@ -67,9 +67,9 @@ class _Served:
             else:
                 self._work(rest, _Told(self.pipe) if kind == "alone" else None)
 
-    def _build(self, parcel: bytes) -> None:
+    def _build(self, payload: bytes) -> None:
         try:
-            self.problem, self.key = unpack(parcel)
+            self.problem, self.key = unpack(payload)
         except ApevalError as error:
             _say(self.pipe, "unfit", str(error))
         except BaseException as error:
@@ -78,7 +78,7 @@ class _Served:
             _say(self.pipe, "ready")
 
     def _look(self, check: bool) -> None:
-        from apeval.simulate.check.door import look
+        from apeval.simulate.check.precheck import look
 
         if self.problem is None or self.key is None:
             sys.exit(1)

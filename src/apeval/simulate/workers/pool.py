@@ -13,7 +13,7 @@ from apeval.remedies import Option
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import DIED, LATE, Task, Trouble
-from apeval.simulate.workers.parcel import pack_proposal
+from apeval.simulate.workers.serialization import pack_proposal
 
 HELLO, READY, UNFIT, ANSWER, GONE = "hello", "ready", "unfit", "answer", "gone"
 _AHEAD = 2  # blocks a worker holds: one under way, and the next, so that it never waits for us
@@ -22,7 +22,7 @@ BUILDING = 5.0
 _HOPELESS = 5  # workers in a row that die before they are ready
 
 
-class Event(NamedTuple):
+class WorkerMessage(NamedTuple):
     """What a worker says."""
 
     kind: str
@@ -32,19 +32,19 @@ class Event(NamedTuple):
 class Worker(Protocol):
     """Whoever can be taught a problem and simulate blocks of it."""
 
-    def teach(self, parcel: bytes) -> None: ...
+    def teach(self, payload: bytes) -> None: ...
     def show(self, proposal: bytes) -> None: ...
     def give(self, task: Task) -> None: ...
     def kill(self) -> None: ...
     def dismiss(self) -> None: ...
 
 
-Listen = Callable[[Sequence[Any], float | None], list[tuple[Any, Event]]]
+Listen = Callable[[Sequence[Any], float | None], list[tuple[Any, WorkerMessage]]]
 """What any of the workers says within so many seconds (None: waits), at most one thing each."""
 
 
 @dataclass
-class _Post:
+class _WorkerSlot:
     """A worker's place in the pool."""
 
     worker: Worker
@@ -61,31 +61,31 @@ class _Post:
         return self.since + limit * self.held[0][1].n + (BUILDING if self.fresh else 0.0)
 
 
-class Pool:
-    """A crew of `size` workers."""
+class SupervisedPool:
+    """A pool of `size` workers."""
 
     expendable = True
 
     def __init__(
         self,
-        parcel: bytes,
+        payload: bytes,
         start: Callable[[], Worker],
         listen: Listen,
         size: int,
         time_limit: float | None,
     ) -> None:
         self.capacity = _AHEAD * size
-        self._parcel, self._start, self._listen = parcel, start, listen
+        self._payload, self._start, self._listen = payload, start, listen
         self._limit = time_limit
         self._waiting: deque[tuple[int, Task]] = deque()
         self._done: dict[int, Episodes | Trouble] = {}
         self._tickets = 0
         self._lost = 0  # in a row, before they were ready
         self._packed: tuple[Mixture, bytes] | None = None
-        self._posts: list[_Post] = []
+        self._posts: list[_WorkerSlot] = []
         try:
             for _ in range(size):
-                self._posts.append(_Post(start()))
+                self._posts.append(_WorkerSlot(start()))
         except BaseException:
             self.close()
             raise
@@ -124,12 +124,12 @@ class Pool:
             self._waiting.popleft()
             self._hand(post, ticket, task)
 
-    def _takes(self, post: _Post, task: Task) -> bool:
+    def _takes(self, post: _WorkerSlot, task: Task) -> bool:
         # a new proposal may be large: only to a worker that listens, or both sides would block
         ahead = _AHEAD if post.shown is task.proposal else 1
         return len(post.held) < ahead
 
-    def _hand(self, post: _Post, ticket: int, task: Task) -> None:
+    def _hand(self, post: _WorkerSlot, ticket: int, task: Task) -> None:
         try:
             if post.shown is not task.proposal:
                 post.worker.show(self._pack(task.proposal))
@@ -171,10 +171,10 @@ class Pool:
         ends = [post.ends(self._limit) for post in self._posts if post.held]
         return max(0.01, min(ends, default=time.monotonic() + 1.0) - time.monotonic() + 0.01)
 
-    def _note(self, post: _Post, event: Event) -> None:
+    def _note(self, post: _WorkerSlot, event: WorkerMessage) -> None:
         if event.kind == HELLO:
             try:
-                post.worker.teach(self._parcel)
+                post.worker.teach(self._payload)
             except OSError:
                 return
         elif event.kind == READY:
@@ -198,10 +198,10 @@ class Pool:
                 "which shows why"
             )
 
-    def _replace(self, post: _Post, trouble: Trouble) -> None:
+    def _replace(self, post: _WorkerSlot, trouble: Trouble) -> None:
         """A new worker in a lost one's place; what it had not begun is dealt out again."""
         post.worker.kill()
         if post.held:
             self._done[post.held.popleft()[0]] = trouble
         self._waiting.extendleft(reversed(post.held))
-        self._posts[self._posts.index(post)] = _Post(self._start())
+        self._posts[self._posts.index(post)] = _WorkerSlot(self._start())

@@ -18,8 +18,8 @@ from typing import Any
 from apeval.errors import ApevalError
 from apeval.remedies import Option
 from apeval.simulate.task import Task
-from apeval.simulate.workers.parcel import one_thread_inherited
-from apeval.simulate.workers.pool import GONE, Event
+from apeval.simulate.workers.pool import GONE, WorkerMessage
+from apeval.simulate.workers.serialization import one_thread_inherited
 
 # not `multiprocessing.Process`: that would run a user's script again in every worker
 PROGRAM = (
@@ -55,9 +55,9 @@ class ProcessWorker:
                 f"{Option('workers')}"
             ) from None
 
-    def teach(self, parcel: bytes) -> None:
+    def teach(self, payload: bytes) -> None:
         """Send the problem."""
-        self._send("problem", parcel)
+        self._send("problem", payload)
 
     def show(self, proposal: bytes) -> None:
         """Send a proposal, which the next tasks are drawn from."""
@@ -74,17 +74,17 @@ class ProcessWorker:
     def _send(self, *message: Any) -> None:
         self.pipe.send_bytes(pickle.dumps(message))
 
-    def hear(self) -> Event:
+    def hear(self) -> WorkerMessage:
         """The next message; waits for it."""
         try:
             kind, *rest = pickle.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
             return self.gone()
-        return Event(kind, rest[0] if len(rest) == 1 else rest)
+        return WorkerMessage(kind, rest[0] if len(rest) == 1 else rest)
 
-    def gone(self) -> Event:
+    def gone(self) -> WorkerMessage:
         """It has ended."""
-        return Event(GONE, self._why())
+        return WorkerMessage(GONE, self._why())
 
     def _why(self) -> str:
         try:
@@ -114,7 +114,7 @@ class ProcessWorker:
             self.kill()
 
 
-def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, Event]]:
+def listen(workers: Sequence[Any], timeout: float | None) -> list[tuple[Any, WorkerMessage]]:
     """What worker processes have to say. A pipe does not tell that its worker has died where a
     process that its simulator started holds it open."""
     pipes: dict[Any, ProcessWorker] = {worker.pipe: worker for worker in workers}

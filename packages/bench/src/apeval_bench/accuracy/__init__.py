@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 
 @experiment(
     "bench", "accuracy", "error of every method against known truths, beside peers", 100, True
 )
-def accuracy(request: Request) -> Report:
+def accuracy(request: ExperimentRequest) -> ExperimentReport:
     """Relative errors, and whether the figures that were set hold."""
     from apeval_bench.accuracy.errors import report
 
@@ -18,7 +18,7 @@ def accuracy(request: Request) -> Report:
 @experiment(
     "bench", "coverage", "how often the interval of the default method covers the truth", 400, True
 )
-def coverage(request: Request) -> Report:
+def coverage(request: ExperimentRequest) -> ExperimentReport:
     """Coverage over many seeds, with and without a target error."""
     from apeval_bench.accuracy.covering import report
 

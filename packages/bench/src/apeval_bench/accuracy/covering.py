@@ -7,15 +7,15 @@ from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.estimate.binomial import clopper_pearson
-from apeval_bench.accuracy.runs import Outcome, methods_of, run_all, seeds_of
+from apeval_bench.accuracy.runs import RunOutcome, methods_of, run_all, seeds_of
 from apeval_bench.accuracy.statistics import summary
-from apeval_bench.accuracy.table import FIGURES, FURTHER, OURS, TARGETS, Row, choose
-from apeval_bench.registry import Report, Request
+from apeval_bench.accuracy.table import FIGURES, FURTHER, OURS, TARGETS, TableRow, choose
+from apeval_bench.registry import ExperimentReport, ExperimentRequest
 
 WANTED = 0.92
 
 
-def report(request: Request) -> Report:
+def report(request: ExperimentRequest) -> ExperimentReport:
     """Coverage of the default method (or of those asked for), with its own uncertainty."""
     if request.held_out:
         raise ApevalError("bench accuracy --held-out shows the coverage of held-out geometries too")
@@ -31,10 +31,10 @@ def report(request: Request) -> Report:
     data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "rows": measured}
     wanted = {row.key for row in FIGURES + TARGETS}
     passed = all(r["holds"] for r in measured if r["row"] in wanted and r["method"] == OURS)
-    return Report(data, _as_text(data), passed)
+    return ExperimentReport(data, _as_text(data), passed)
 
 
-def _measured(row: Row, name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _measured(row: TableRow, name: str, outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
     truth = row.truth()
     covered = [o.low <= truth <= o.high for o in outcomes]
     numbers = summary(outcomes, truth)

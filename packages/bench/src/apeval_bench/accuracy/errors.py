@@ -9,7 +9,7 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval_bench.accuracy import held_out
-from apeval_bench.accuracy.runs import Outcome, methods_of, run_all, seeds_of
+from apeval_bench.accuracy.runs import RunOutcome, methods_of, run_all, seeds_of
 from apeval_bench.accuracy.statistics import (
     bound_ratio,
     judge,
@@ -18,15 +18,15 @@ from apeval_bench.accuracy.statistics import (
     relative_errors,
     summary,
 )
-from apeval_bench.accuracy.table import OURS, ROWS, Row, choose
+from apeval_bench.accuracy.table import OURS, ROWS, TableRow, choose
 from apeval_bench.peers import MISSING, available
-from apeval_bench.registry import Report, Request
+from apeval_bench.registry import ExperimentReport, ExperimentRequest
 
 MODES_WANTED = 0.95
-Found = Mapping[tuple[str, str], Sequence[Outcome]]
+Found = Mapping[tuple[str, str], Sequence[RunOutcome]]
 
 
-def report(request: Request) -> Report:
+def report(request: ExperimentRequest) -> ExperimentReport:
     """The table, for the rows and methods asked for."""
     if request.held_out and request.rows:
         raise ApevalError("--held-out draws rows of its own: leave out --rows")
@@ -46,15 +46,15 @@ def report(request: Request) -> Report:
     passed = all(r["ours"].get("holds", True) for r in data["rows"] if "ours" in r)
     if request.held_out:
         passed = all(v["holds"] for v in data["held_out"])
-    return Report(data, _as_text(data), passed)
+    return ExperimentReport(data, _as_text(data), passed)
 
 
-def _methods(request: Request) -> Sequence[str]:
+def _methods(request: ExperimentRequest) -> Sequence[str]:
     """Held-out geometries are for the default method, unless others are asked for."""
     return request.methods or ((OURS,) if request.held_out else ())
 
 
-def _measured(row: Row, found: Found) -> dict[str, Any]:
+def _measured(row: TableRow, found: Found) -> dict[str, Any]:
     truth = row.truth()
     mine = {name: found[key, name] for key, name in found if key == row.key}
     measured: dict[str, Any] = {
@@ -77,13 +77,15 @@ def _measured(row: Row, found: Found) -> dict[str, Any]:
     return measured
 
 
-def _against(ours: Sequence[Outcome], other: Sequence[Outcome], truth: float) -> dict[str, Any]:
+def _against(
+    ours: Sequence[RunOutcome], other: Sequence[RunOutcome], truth: float
+) -> dict[str, Any]:
     if truth <= 0.0:
         return bound_ratio(ours, other)
     return ratio(relative_errors(ours, truth), relative_errors(other, truth))
 
 
-def _judged(row: Row, outcomes: Sequence[Outcome], truth: float) -> dict[str, Any]:
+def _judged(row: TableRow, outcomes: Sequence[RunOutcome], truth: float) -> dict[str, Any]:
     judged: dict[str, Any] = {}
     if row.figure is not None:
         judged |= judge(outcomes, truth, row.figure)

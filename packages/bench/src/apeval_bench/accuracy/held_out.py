@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from apeval_bench.accuracy.table import FIGURES, Row
+from apeval_bench.accuracy.table import FIGURES, TableRow
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 SEED, COUNT, LOW, HIGH = 2_024, 10, 1e-7, 1e-3
 ALLOWANCE = 1.5
@@ -37,10 +37,10 @@ def candidate(k: int) -> dict[str, float]:
 def solve(cell: Cell) -> dict[str, Any]:
     """A candidate's truth: coarse where it is out of range, None for an impossible geometry."""
     from apeval.errors import ProblemError
-    from apeval_paper.intersection.dp import Grid
-    from apeval_paper.intersection.dp import solve as by_dp
-    from apeval_paper.intersection.geometry import V1
-    from apeval_paper.intersection.ground_truth import truth
+    from apeval_paper.environments.intersection.dp import Grid
+    from apeval_paper.environments.intersection.dp import solve as by_dp
+    from apeval_paper.environments.intersection.geometry import V1
+    from apeval_paper.environments.intersection.ground_truth import truth
 
     try:
         g = V1.changed(**candidate(cell["candidate"]))
@@ -53,20 +53,21 @@ def solve(cell: Cell) -> dict[str, Any]:
     return {"truth": known.value, "standard_error": known.standard_error}
 
 
-def rows(request: Request) -> list[Row]:
+def rows(request: ExperimentRequest) -> list[TableRow]:
     """The first geometries drawn with a truth in the range, each at both budgets."""
     accepted: dict[int, float] = {}
     first = 0
     while len(accepted) < COUNT:
         batch = range(first, first + _CANDIDATES)
         cells = [{"problem": "held-out geometry", "candidate": k} for k in batch]
-        solved = run_cells("held-out", solve, cells, request, of=("apeval_paper/intersection",))
+        code = ("apeval_paper/environments/intersection",)
+        solved = run_cells("held-out", solve, cells, request, of=code)
         for k, outcome in zip(batch, solved, strict=True):
             if outcome["truth"] is not None and LOW <= outcome["truth"] <= HIGH:
                 accepted[k] = outcome["truth"]
         first += _CANDIDATES
     return [
-        Row(
+        TableRow(
             f"held-out-{k}-{base.steps}",
             "int-v1",
             steps=base.steps,
@@ -78,7 +79,7 @@ def rows(request: Request) -> list[Row]:
     ]
 
 
-def _bases() -> list[Row]:
+def _bases() -> list[TableRow]:
     return [row for row in FIGURES if row.key in ("int-v1-3000", "int-v1-10000")]
 
 

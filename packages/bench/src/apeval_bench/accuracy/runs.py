@@ -14,11 +14,11 @@ from apeval_bench.accuracy.table import (
     BASELINES,
     OURS,
     SCALABLE_DECISIONS,
-    Row,
+    TableRow,
 )
 from apeval_bench.cells import Cell, run_cells
 from apeval_bench.peers import PEERS, available, run_peer, why_not
-from apeval_bench.registry import Request
+from apeval_bench.registry import ExperimentRequest
 
 #: What outcomes depend on. The default method changes often; the others do not import it.
 _DEPENDS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -26,7 +26,7 @@ _DEPENDS: dict[str, dict[str, tuple[str, ...]]] = {
     "baselines": {"without": ("learn/ape",)},
     "peers": {
         "of": (
-            "problem", "environments", "apeval_paper", "simulate", "learn/whitened.py",
+            "problem", "environments", "apeval_paper/environments", "simulate", "learn/whitened.py",
             "apeval_bench/peers",
         )
     },
@@ -34,7 +34,7 @@ _DEPENDS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What the statistics need of one run."""
 
     estimate: float
@@ -51,7 +51,9 @@ class Outcome:
 
 def measure(cell: Cell) -> dict[str, Any]:
     """The outcome of one run, as plain data."""
-    row = Row(**{f.name: cell["row"][f.name] for f in fields(Row) if f.name in cell["row"]})
+    row = TableRow(
+        **{f.name: cell["row"][f.name] for f in fields(TableRow) if f.name in cell["row"]}
+    )
     if cell["method"] in PEERS:
         return vars(_peer(row, cell["method"], cell["seed"]))
     result = evaluate(
@@ -63,7 +65,7 @@ def measure(cell: Cell) -> dict[str, Any]:
         seed=cell["seed"],
     )
     return vars(
-        Outcome(
+        RunOutcome(
             result.estimate,
             *result.interval,
             result.episodes,
@@ -75,11 +77,11 @@ def measure(cell: Cell) -> dict[str, Any]:
     )
 
 
-def _peer(row: Row, peer: str, seed: int) -> Outcome:
+def _peer(row: TableRow, peer: str, seed: int) -> RunOutcome:
     started = time.perf_counter()
     found = run_peer(peer, row.make(peers=True), episodes_of(row), seed)
     seconds = time.perf_counter() - started
-    return Outcome(
+    return RunOutcome(
         found.estimate,
         *found.interval,
         found.episodes,
@@ -91,14 +93,14 @@ def _peer(row: Row, peer: str, seed: int) -> Outcome:
     )
 
 
-def episodes_of(row: Row) -> int:
+def episodes_of(row: TableRow) -> int:
     """The budget in episodes of full length."""
     if row.episodes is not None:
         return row.episodes
     return (row.steps or 0) // row.make().longest
 
 
-def methods_of(row: Row, wanted: Sequence[str] = ()) -> list[str]:
+def methods_of(row: TableRow, wanted: Sequence[str] = ()) -> list[str]:
     """Who takes part in a row, ours first."""
     names = [name for name in (OURS, *BASELINES) if name in methods()]
     chosen = [name for name in names if _takes_part(name, row)]
@@ -110,7 +112,7 @@ def methods_of(row: Row, wanted: Sequence[str] = ()) -> list[str]:
     return [name for name in chosen if not wanted or name in wanted]
 
 
-def _takes_part(name: str, row: Row) -> bool:
+def _takes_part(name: str, row: TableRow) -> bool:
     problem = row.make()
     if name == "ape-scalable":
         steps = row.steps if row.episodes is None else row.episodes * problem.longest
@@ -119,17 +121,17 @@ def _takes_part(name: str, row: Row) -> bool:
     return find_method(name).suits(problem) is None
 
 
-def seeds_of(request: Request, share: float) -> list[int]:
+def seeds_of(request: ExperimentRequest, share: float) -> list[int]:
     """The seeds that every method runs in a row."""
     return list(request.all_seeds)[: max(1, math.ceil(share * request.seeds - 1e-9))]
 
 
 def run_all(
-    plan: Sequence[tuple[Row, str, Sequence[int]]], request: Request
-) -> dict[tuple[str, str], list[Outcome]]:
+    plan: Sequence[tuple[TableRow, str, Sequence[int]]], request: ExperimentRequest
+) -> dict[tuple[str, str], list[RunOutcome]]:
     """The outcomes of every (row, method, seeds), by the row's key and the method. `accuracy` and
     `coverage` share them: what one has run, the other finds."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
+    found: dict[tuple[str, str], list[RunOutcome]] = {}
     for group, depends in _DEPENDS.items():
         mine = [(row, name, seeds) for row, name, seeds in plan if _group(name) == group]
         cells = [_cell(row, name, seed) for row, name, seeds in mine for seed in seeds]
@@ -137,7 +139,7 @@ def run_all(
             continue
         outcomes = iter(run_cells(f"accuracy-{group}", measure, cells, request, None, **depends))
         for row, name, seeds in mine:
-            found[row.key, name] = [Outcome(**next(outcomes)) for _ in seeds]
+            found[row.key, name] = [RunOutcome(**next(outcomes)) for _ in seeds]
     return found
 
 
@@ -145,7 +147,7 @@ def _group(name: str) -> str:
     return "peers" if name in PEERS else "baselines" if name in BASELINES else "ours"
 
 
-def _cell(row: Row, name: str, seed: int) -> Cell:
+def _cell(row: TableRow, name: str, seed: int) -> Cell:
     """Only what the outcome depends on: figures and goals may change."""
     inputs = ("problem", "steps", "episodes", "settings", "margin", "target_error")
     data = {k: getattr(row, k) for k in inputs}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.problem.types import FloatArray
-from apeval_bench.accuracy.runs import Outcome
+from apeval_bench.accuracy.runs import RunOutcome
 
 _RESAMPLED, _SEED = 2_000, 0
 HOLDS, FAR = 1.65, 3.0
@@ -17,7 +17,7 @@ off by more than 3 × it carries a warning."""
 ENOUGH_FAILURES = 5
 
 
-def relative_errors(outcomes: Sequence[Outcome], truth: float) -> FloatArray:
+def relative_errors(outcomes: Sequence[RunOutcome], truth: float) -> FloatArray:
     """v̂/v* − 1 of each run; for v* = 0 the estimates themselves."""
     estimates = np.array([o.estimate for o in outcomes])
     errors: FloatArray = estimates / truth - 1.0 if truth > 0.0 else estimates
@@ -59,7 +59,7 @@ def ratio(ours: FloatArray, other: FloatArray) -> dict[str, Any]:
     }
 
 
-def bound_ratio(ours: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, Any]:
+def bound_ratio(ours: Sequence[RunOutcome], other: Sequence[RunOutcome]) -> dict[str, Any]:
     """Where v* = 0 every estimate is right and the upper bound is all that a run says: the median
     bound of ours over the other's."""
     mine, theirs = (float(np.median([o.high for o in outcomes])) for outcomes in (ours, other))
@@ -70,7 +70,7 @@ def bound_ratio(ours: Sequence[Outcome], other: Sequence[Outcome]) -> dict[str, 
     }
 
 
-def summary(outcomes: Sequence[Outcome], truth: float) -> dict[str, Any]:
+def summary(outcomes: Sequence[RunOutcome], truth: float) -> dict[str, Any]:
     """One method in one row."""
     errors = relative_errors(outcomes, truth)
     size = np.abs(errors)
@@ -93,7 +93,7 @@ def summary(outcomes: Sequence[Outcome], truth: float) -> dict[str, Any]:
     }
 
 
-def judge(outcomes: Sequence[Outcome], truth: float, figure: float) -> dict[str, Any]:
+def judge(outcomes: Sequence[RunOutcome], truth: float, figure: float) -> dict[str, Any]:
     """Whether a figure holds."""
     size = np.abs(relative_errors(outcomes, truth))
     far = size > FAR * figure
@@ -107,7 +107,7 @@ def judge(outcomes: Sequence[Outcome], truth: float, figure: float) -> dict[str,
     }
 
 
-def modes_found(outcomes: Sequence[Outcome], modes: Sequence[str]) -> float:
+def modes_found(outcomes: Sequence[RunOutcome], modes: Sequence[str]) -> float:
     """Share of runs with at least 5 frozen-stage failures in each of the modes."""
     enough = [all(o.kinds.get(m, 0) >= ENOUGH_FAILURES for m in modes) for o in outcomes]
     return float(np.mean(enough))

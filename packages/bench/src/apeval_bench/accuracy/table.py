@@ -18,7 +18,7 @@ SCALABLE_DECISIONS = 10_000
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A problem with a budget. Figures are relative RMSEs."""
 
     key: str
@@ -80,18 +80,18 @@ _LANDER: dict[str, Any] = {"seed_share": 0.4, "coverage_share": 0.25, "peer_sett
 
 #: The rows with a figure.
 FIGURES = (
-    Row("int-v1-3000", "int-v1", steps=3_000, figure=0.10, goal=0.05),
-    Row("int-v1-10000", "int-v1", steps=10_000, figure=0.04, goal=0.025),
-    Row("int-v1-no-margin", "int-v1", steps=10_000, figure=0.06, margin=False),
-    Row("int-v0-3000", "int-v0", steps=3_000, figure=0.12, goal=0.06),
-    Row("int-v0-10000", "int-v0", steps=10_000, figure=0.06, goal=0.03),
-    Row("lunarlander-10000", "lunarlander", steps=10_000, figure=0.22, goal=0.16, **_LANDER),
+    TableRow("int-v1-3000", "int-v1", steps=3_000, figure=0.10, goal=0.05),
+    TableRow("int-v1-10000", "int-v1", steps=10_000, figure=0.04, goal=0.025),
+    TableRow("int-v1-no-margin", "int-v1", steps=10_000, figure=0.06, margin=False),
+    TableRow("int-v0-3000", "int-v0", steps=3_000, figure=0.12, goal=0.06),
+    TableRow("int-v0-10000", "int-v0", steps=10_000, figure=0.06, goal=0.03),
+    TableRow("lunarlander-10000", "lunarlander", steps=10_000, figure=0.22, goal=0.16, **_LANDER),
     *(
-        Row(f"minigrid-s{k}-9000", f"minigrid-s{k}", steps=9_000, figure=0.05, goal=0.02)
+        TableRow(f"minigrid-s{k}-9000", f"minigrid-s{k}", steps=9_000, figure=0.05, goal=0.02)
         for k in (1, 2, 3)
     ),
-    Row("pendulum-50000", figure=0.03, goal=0.01, **_PENDULUM, **_LONG),
-    Row(
+    TableRow("pendulum-50000", figure=0.03, goal=0.01, **_PENDULUM, **_LONG),
+    TableRow(
         "pendulum-discrete-50000",
         "pendulum-discrete",
         figure=0.03,
@@ -99,8 +99,8 @@ FIGURES = (
         modes=("left", "right"),
         **_LONG,
     ),
-    Row("pendulum-5000", episodes=5_000, figure=0.15, goal=0.08, **_PENDULUM),
-    Row(
+    TableRow("pendulum-5000", episodes=5_000, figure=0.15, goal=0.08, **_PENDULUM),
+    TableRow(
         "gaussian-sum-two-5000",
         "gaussian-sum-two",
         episodes=5_000,
@@ -121,44 +121,44 @@ _CHANCE: tuple[tuple[str, int, dict[str, Any]], ...] = (  # v* = 0.1, 0.03, 0.01
 FURTHER = tuple(
     replace(row, coverage_share=0.25)
     for row in (
-        Row("walk-20000", "walk", steps=20_000),
-        Row("one-step-2000", "one-step", episodes=2_000),
-        Row("gaussian-sum-2000", "gaussian-sum", episodes=2_000),
-        Row("gaussian-sum-100-2000", "gaussian-sum", episodes=2_000, settings={"steps": 100}),
-        Row(
+        TableRow("walk-20000", "walk", steps=20_000),
+        TableRow("one-step-2000", "one-step", episodes=2_000),
+        TableRow("gaussian-sum-2000", "gaussian-sum", episodes=2_000),
+        TableRow("gaussian-sum-100-2000", "gaussian-sum", episodes=2_000, settings={"steps": 100}),
+        TableRow(
             "many-dimensions-5000",
             "many-dimensions",
             episodes=5_000,
             modes=("even", "alternating"),
         ),
-        Row("ar1-2000", "ar1", episodes=2_000),
-        Row("gust-3000", "ar1", episodes=3_000, settings=_GUST),
-        Row("product-2000", "product", episodes=2_000, modes=("high", "low")),
-        Row("many-modes-2000", "many-modes", episodes=2_000),
-        Row("hidden-mode-5000", "hidden-mode", episodes=5_000, modes=("shown", "hidden")),
-        Row("discontinuous-5000", "discontinuous", episodes=5_000),
-        Row("first-step-2000", "first-step", episodes=2_000),
-        Row("flat-margin-5000", "flat-margin", episodes=5_000),
-        Row("scaled-2000", "scaled", episodes=2_000),
+        TableRow("ar1-2000", "ar1", episodes=2_000),
+        TableRow("gust-3000", "ar1", episodes=3_000, settings=_GUST),
+        TableRow("product-2000", "product", episodes=2_000, modes=("high", "low")),
+        TableRow("many-modes-2000", "many-modes", episodes=2_000),
+        TableRow("hidden-mode-5000", "hidden-mode", episodes=5_000, modes=("shown", "hidden")),
+        TableRow("discontinuous-5000", "discontinuous", episodes=5_000),
+        TableRow("first-step-2000", "first-step", episodes=2_000),
+        TableRow("flat-margin-5000", "flat-margin", episodes=5_000),
+        TableRow("scaled-2000", "scaled", episodes=2_000),
         *(
-            Row(f"chance-{name}", "chance-sum", episodes=n, settings=s, peer_settings=None)
+            TableRow(f"chance-{name}", "chance-sum", episodes=n, settings=s, peer_settings=None)
             for name, n, s in _CHANCE
         ),
-        Row("never-2000", "never", episodes=2_000, peer_settings=None),
-        Row("always-2000", "always", episodes=2_000, peer_settings=None),
+        TableRow("never-2000", "never", episodes=2_000, peer_settings=None),
+        TableRow("always-2000", "always", episodes=2_000, peer_settings=None),
     )
 )
 
 #: Rows of `coverage` that stop at a target error.
 TARGETS = (
-    Row("int-v1-target", "int-v1", target_error=0.1),
-    Row("gaussian-sum-target", "gaussian-sum", target_error=0.1),
+    TableRow("int-v1-target", "int-v1", target_error=0.1),
+    TableRow("gaussian-sum-target", "gaussian-sum", target_error=0.1),
 )
 
 ROWS = FIGURES + FURTHER
 
 
-def choose(rows: Sequence[Row], wanted: Sequence[str]) -> list[Row]:
+def choose(rows: Sequence[TableRow], wanted: Sequence[str]) -> list[TableRow]:
     """The rows whose key or problem is named; all of them where nothing is."""
     known = {row.key for row in rows} | {row.problem for row in rows}
     for name in wanted:

@@ -16,7 +16,7 @@ from typing import Any
 
 from apeval.errors import ApevalError
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _DEPENDS_ON = (
     "errors.py", "problem", "adapt", "environments", "apeval_paper", "simulate", "learn",
@@ -102,7 +102,7 @@ def run_part(
 
 
 @experiment("bench", "attack", "ways to a wrong number that looks right", seeds=1, selects=True)
-def attack(request: Request) -> Report:
+def attack(request: ExperimentRequest) -> ExperimentReport:
     """Every case once for each seed; passes where nothing is found."""
     if request.methods or request.held_out:
         raise ApevalError("bench attack takes --rows (a part, or names of cases) and no --methods")
@@ -120,10 +120,10 @@ def attack(request: Request) -> Report:
         "starting_seconds": starting_time(),
         "rows": rows,
     }
-    return Report(data, _as_text(data), passed=not any(row["findings"] for row in rows))
+    return ExperimentReport(data, _as_text(data), passed=not any(row["findings"] for row in rows))
 
 
-def _cells(request: Request) -> list[Cell]:
+def _cells(request: ExperimentRequest) -> list[Cell]:
     whole = [row for row in request.rows if row in PARTS]
     some = [row for row in request.rows if row not in PARTS]
     cells: list[Cell] = []

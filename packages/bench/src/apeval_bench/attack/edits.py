@@ -35,7 +35,7 @@ _MINOR = {
 }  # fmt: skip
 """Fields that are neither the number nor what it is the number of: a reader who is shown another
 value is told something wrong beside it. Such cases are counted, not failed."""
-_ALONE = ("component", "given_up", "s_0", "s_end_0", "a_A_0")
+_ALONE = ("component", "ended_by_roulette", "s_0", "s_end_0", "a_A_0")
 _FEW = 3  # entries of a long list that are edited: the first, the middle one, the last
 _MEANT: dict[str, tuple[Any, ...]] = {
     "problem": ("first-step", "walk"),

@@ -55,7 +55,7 @@ _RUN = ["run", OWN, "--episodes", "300", "--seed", "3", "--out", "run", "--json"
 
 
 @dataclass(frozen=True)
-class Scene:
+class KillTarget:
     """A command, and within how many seconds of its start it is stopped."""
 
     words: list[str]
@@ -69,18 +69,20 @@ class Scene:
 
 
 SCENES = {
-    "start": Scene([*_RUN, "--no-check"], 0.5, True, shots=12),
-    "first second": Scene([*_RUN, "--no-check"], 1.2, True, shots=12),
-    "check": Scene(_RUN, 2.5, True, first=0.5, shots=8),
-    "run": Scene([*_RUN, "--no-check"], 2.2, True, first=0.6, shots=8),
-    "processes": Scene(
+    "start": KillTarget([*_RUN, "--no-check"], 0.5, True, shots=12),
+    "first second": KillTarget([*_RUN, "--no-check"], 1.2, True, shots=12),
+    "check": KillTarget(_RUN, 2.5, True, first=0.5, shots=8),
+    "run": KillTarget([*_RUN, "--no-check"], 2.2, True, first=0.6, shots=8),
+    "processes": KillTarget(
         [*_RUN, "--no-check", "--backend", "processes", "--workers", "2"], 3.0, True, shots=8
     ),
-    "ray": Scene([*_RUN, "--no-check", "--backend", "ray", "--workers", "2"], 8.0, True, shots=3),
-    "report": Scene(["report", "done", "--out", "page.html"], 1.5, file="page.html", shots=3),
-    "merge": Scene(["merge", "done", "done2", "--out", "m.json"], 1.0, file="m.json", shots=2),
-    "plan": Scene(["plan", "one-step", "--pilot-steps", "300"], 1.5, shots=2),
-    "help": Scene(["--help"], 0.5, shots=2),
+    "ray": KillTarget(
+        [*_RUN, "--no-check", "--backend", "ray", "--workers", "2"], 8.0, True, shots=3
+    ),
+    "report": KillTarget(["report", "done", "--out", "page.html"], 1.5, file="page.html", shots=3),
+    "merge": KillTarget(["merge", "done", "done2", "--out", "m.json"], 1.0, file="m.json", shots=2),
+    "plan": KillTarget(["plan", "one-step", "--pilot-steps", "300"], 1.5, shots=2),
+    "help": KillTarget(["--help"], 0.5, shots=2),
 }
 _SMALL = (
     "start:SIGINT:0", "start:SIGTERM:0", "check:SIGTERM:0", "run:SIGINT:0", "processes:SIGKILL:0",
@@ -203,7 +205,9 @@ def _strike(process: subprocess.Popen[bytes], way: str) -> None:
             process.send_signal(signal.SIGINT)
 
 
-def _judge(it: Kill, scene: Scene, way: str, code: int, out: str, err: str, reached: bool) -> None:
+def _judge(
+    it: Kill, scene: KillTarget, way: str, code: int, out: str, err: str, reached: bool
+) -> None:
     """Exit codes and words of a command that ended."""
     allowed = {0, 130} if way != "SIGKILL" else {0, -signal.SIGKILL}
     if not reached:  # Python's own start, which nobody can catch

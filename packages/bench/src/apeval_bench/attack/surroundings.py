@@ -14,9 +14,9 @@ from pathlib import Path
 from apeval.problem.problem import Problem
 from apeval.results.folder import load
 from apeval.results.recorder import Recorder
-from apeval.results.resuming import resume
+from apeval.results.resume import resume
 from apeval.run.evaluate import evaluate
-from apeval.run.merging import merge
+from apeval.run.merge import merge
 from apeval_bench.attack.bases import BASES, FILE, MODULE, python_problem
 from apeval_bench.attack.readings import Answer, Reading, difference, judge, readings
 from apeval_bench.fuzz.calls import Calls

@@ -16,8 +16,8 @@ _COLUMNS = {
         "log_share",
     ),
     "episodes": (
-        "ids", "component", "length", "kind", "unresolved", "margin", "given_up", "s_end_0",
-        "a_0_0",
+        "ids", "component", "length", "kind", "unresolved", "margin", "ended_by_roulette",
+        "s_end_0", "a_0_0",
     ),
     "decisions": ("episode", "t", "s_0", "a_A_0", "a_E_0", "law_mean_0", "law_mean"),
 }  # fmt: skip

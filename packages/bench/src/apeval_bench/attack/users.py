@@ -28,7 +28,7 @@ from apeval_bench.fuzz.calls import is_json
 
 _ADDRESS = "ways.every:problem"
 _EPISODES, _SEED = 1_500, 10_000
-_SECONDS = 60.0  # that a run may take; Ray needs some to start
+_SECONDS = 180.0  # that a run may take; Ray needs some to start, the more on a busy machine
 _PRELOADED = ["apeval_bench.attack.users", "apeval.run.evaluate", "numba", "pyarrow.parquet"]
 _NUMBERS = (
     "estimate", "standard_error", "interval", "confidence", "seed", "steps", "episodes", "failures",

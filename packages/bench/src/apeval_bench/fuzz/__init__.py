@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from apeval_bench.cells import Cell, run_cells
-from apeval_bench.registry import Report, Request, experiment
+from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _BLOCK = 50  # inputs that share a process
 _DEPENDS_ON = (
@@ -36,7 +36,7 @@ def block(cell: Cell) -> dict[str, Any]:
 
 
 @experiment("bench", "fuzz", "damaged folders, odd configurations, mistaken problems", seeds=1_000)
-def fuzz(request: Request) -> Report:
+def fuzz(request: ExperimentRequest) -> ExperimentReport:
     """As many inputs of each family as there are seeds; passes where nothing is found."""
     seeds = request.all_seeds
     cells: list[Cell] = [
@@ -59,7 +59,7 @@ def fuzz(request: Request) -> Report:
             }
         )
     data = {"seeds": [seeds[0], seeds[-1]], "rows": rows}
-    return Report(data, _as_text(rows), passed=not any(row["findings"] for row in rows))
+    return ExperimentReport(data, _as_text(rows), passed=not any(row["findings"] for row in rows))
 
 
 def _as_text(rows: list[dict[str, Any]]) -> str:

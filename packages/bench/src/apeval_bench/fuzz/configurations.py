@@ -13,8 +13,9 @@ from apeval.environments import entries, make
 from apeval.learn.method import methods
 from apeval.results.folder import load
 from apeval.results.recorder import Recorder
+from apeval.run.budget_plan import plan
 from apeval.run.evaluate import evaluate
-from apeval.run.planning import plan
+from apeval.run.run_options import RunKeywords
 from apeval.simulate.check import check_problem
 from apeval_bench.fuzz.calls import Calls
 from apeval_bench.fuzz.values import NUMBERS, TEXTS
@@ -265,8 +266,9 @@ def _evaluate(rng: Random, calls: Calls, prepared: Path) -> None:
     settings = {f.name: None for m in methods().values() for f in dataclasses.fields(m.config)}
     if rng.random() < 0.7:
         given["method"] = rng.choice(tuple(methods()))
-    for name in ("target_error", "below", "seed", "confidence", "method", "settings", unit):
-        if rng.random() < 0.2:
+    other = "steps" if unit == "episodes" else "episodes"
+    for name in ("method", *RunKeywords.__annotations__):
+        if name != other and rng.random() < 0.1:
             given[name] = _anything(rng)
     if rng.random() < 0.2:
         given["settings"] = {rng.choice(tuple(settings)): _anything(rng)}

@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 from apeval.environments import make
+from apeval.results.failure_replay import replay_failure
 from apeval.results.folder import Run, load
 from apeval.results.recorder import Recorder
-from apeval.results.replaying import replay_failure
 from apeval.run.evaluate import evaluate
 from apeval.simulate.episodes import Episodes
 from apeval_bench.fuzz.calls import Calls

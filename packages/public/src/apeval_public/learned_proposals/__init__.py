@@ -1,0 +1,1 @@
+"""Problems on which others have tried learned proposals."""

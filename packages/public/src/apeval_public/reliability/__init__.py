@@ -1,0 +1,1 @@
+"""Structural reliability: functions of a random vector, from the collection of otbenchmark."""

@@ -1,0 +1,79 @@
+"""Batches of observations: arrays with a row per episode, or dicts and tuples of these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from apeval.errors import ProblemError
+from apeval.problem.types import Array, IntArray
+
+
+def take(batch: Any, rows: Any) -> Any:
+    """The chosen rows, a copy.
+
+    >>> take({"x": np.array([1, 2, 3])}, np.array([2, 0]))
+    {'x': array([3, 1])}
+    """
+    if isinstance(batch, dict):
+        return {key: take(value, rows) for key, value in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(take(value, rows) for value in batch)
+    return np.asarray(batch)[rows]
+
+
+def put(batch: Any, row: int, value: Any) -> None:
+    """Overwrite one row with one episode's observation."""
+    if isinstance(batch, dict):
+        for key in batch:
+            put(batch[key], row, value[key])
+    elif isinstance(batch, tuple):
+        for part, inner in zip(batch, value, strict=True):
+            put(part, row, inner)
+    else:
+        batch[row] = value
+
+
+def as_batch(values: Any, n: int, what: str, dtype: Any = None) -> Any:
+    """An environment's answer as a batch of n rows that nobody else writes to.
+
+    Raises:
+        ProblemError: It is no array of numbers, or has another number of rows.
+    """
+    if isinstance(values, dict):
+        return {key: as_batch(value, n, what) for key, value in values.items()}
+    if isinstance(values, tuple):
+        return tuple(as_batch(value, n, what) for value in values)
+    array = np.array(values)
+    if array.dtype.kind not in "biuf" or array.shape[:1] != (n,) or (dtype and array.ndim != 1):
+        kind = f"{array.dtype} of shape {array.shape}"
+        raise ProblemError(
+            f"the vector environment's {what} is {kind}, expected numbers with one row for each of "
+            f"its {n} sub-environments; other observations are taken one by one: apeval.from_env"
+        )
+    return array if dtype is None or array.dtype == dtype else array.astype(dtype)
+
+
+def flat(batch: Any, n: int) -> Array:
+    """An array's rows as vectors, (n, d)."""
+    if not isinstance(batch, np.ndarray):
+        raise ProblemError(
+            f"the observation is a {type(batch).__name__}, not an array of numbers: say what a "
+            "method sees of it, views={'state': lambda obs, info: array of one row per episode}"
+        )
+    return batch.reshape(n, -1)
+
+
+def spread(slots: IntArray, n: int) -> IntArray | None:
+    """For each of n places the row that stands there: its own where it is one of `slots`, else
+    that of the first. None where every place has its own.
+
+    >>> spread(np.array([1, 3]), 4)
+    array([1, 1, 1, 3])
+    """
+    if len(slots) == n:
+        return None
+    source = np.full(n, slots[0])
+    source[slots] = slots
+    return source

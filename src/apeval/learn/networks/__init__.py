@@ -1,0 +1,1 @@
+"""Networks that several methods train; torch is loaded with them."""

@@ -1,0 +1,76 @@
+"""A short check before a user's own problem runs: refuse one that would break later, or lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from apeval.errors import ApevalError, ProblemError, user_frame
+from apeval.problem.problem import Problem
+from apeval.problem.types import IntArray
+from apeval.remedies import Call
+from apeval.simulate.audit import Kept, beginning
+from apeval.simulate.check import check_problem
+from apeval.simulate.identity.reference import Reference, reference
+
+_EPISODES, _SECONDS = 16, 1.0  # with 0.5 s for the reference decisions and 0.5 s after the run: 2 s
+
+
+class PrecheckFindings(NamedTuple):
+    """What a look at a problem found."""
+
+    answers: Reference
+    """What it does in the reference decisions."""
+    bad: str | None
+    """The first thing to mend, or None."""
+    first: list[Kept]
+    """A few nominal decisions, to be repeated after the run."""
+
+
+def look(problem: Problem, key: IntArray, check: bool = True) -> PrecheckFindings:
+    """Ask a problem what it does and, with `check`, look for what would spoil an estimate."""
+    answers, bad = reference(problem), _first_bad(problem) if check else None
+    return PrecheckFindings(answers, bad, beginning(problem, key) if check and bad is None else [])
+
+
+def require_sound(problem: Problem) -> None:
+    """A `ProblemError` with the first thing to mend, where a short look finds one."""
+    refuse(problem, _first_bad(problem))
+
+
+def refuse(problem: Problem, bad: str | None) -> None:
+    """A `ProblemError`, where something is to be mended."""
+    if bad is not None:
+        raise ProblemError(
+            f"{problem.name or 'the problem'} cannot be evaluated as it is. {bad} All checks: "
+            f"{Call('check_problem', problem.name)}"
+        )
+
+
+def _first_bad(problem: Problem) -> str | None:
+    report = check_problem(problem, episodes=_EPISODES, seconds=_SECONDS)
+    # whether episodes end cannot be told in so short a time; the run itself counts unresolved ones
+    bad = [finding for finding in report.bad if finding.name != "ends"]
+    if not bad:
+        return None
+    found = f"{bad[0].name}: {bad[0].message}"
+    return found if found.endswith((".", "?")) else f"{found}."
+
+
+@contextmanager
+def explained(problem: Problem) -> Iterator[None]:
+    """What a problem's functions return is not looked at decision by decision, which would cost
+    time. So an exception within apeval itself is often theirs: then the check says whose, and what
+    to mend. Where it finds nothing the exception passes, as do those of the user's own code."""
+    try:
+        yield
+    except ApevalError:
+        raise
+    except Exception as error:
+        if user_frame(error) is None:
+            try:
+                require_sound(problem)
+            except ProblemError as found:
+                raise found from error
+        raise
