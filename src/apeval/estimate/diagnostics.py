@@ -26,7 +26,8 @@ class Diagnostics:
     ess: float
     """Effective sample size of the failures, (Σw)²/Σw²."""
     largest_share: float | None
-    """The heaviest failure's share of the estimate; None without failures."""
+    """The heaviest failure's share of the estimate; where failures branched off each other, that of
+    all that descend from one episode. None without failures."""
     pareto_k: float | None
     """Tail index of the failures' weights; None for equal weights and for too few."""
     nominal_only_share: float | None
@@ -58,8 +59,8 @@ def diagnose(sample: Sample, estimate: Estimate, explored: Explored | None = Non
     lost = None if explored is None else missed(explored, sample)
     numbers = Diagnostics(
         ess=estimate.ess,
-        largest_share=float(w.max() / w.sum()) if (w > 0.0).any() else None,
-        pareto_k=None if sample.unweighted else pareto_k(w),
+        largest_share=_largest(sample) if (w > 0.0).any() else None,
+        pareto_k=None if sample.unweighted or sample.genealogy is not None else pareto_k(w),
         nominal_only_share=nominal_only(sample, sample.weights * sample.failed),
         explored_failures=None if explored is None else len(explored.kind),
         explored_estimate=None if explored is None else explored.estimate,
@@ -71,10 +72,20 @@ def diagnose(sample: Sample, estimate: Estimate, explored: Explored | None = Non
     )
 
 
+def _largest(sample: Sample) -> float:
+    """The heaviest failure's share; where failures descend from each other, a family's."""
+    w = sample.weights * sample.failed
+    if sample.genealogy is not None:
+        w = sample.genealogy.families(w)[1]
+    return float(w.max() / w.sum())
+
+
 def detection_limit(sample: Sample, confidence: float) -> float | None:
     """A failure mode that the learned adversary never produces, but more likely than this, would
     have been seen by the nominal part at the given confidence; None without a nominal part."""
     n = int(sample.counts[sample.nominal].sum())
+    if sample.genealogy is not None:
+        n += int(sample.genealogy.root.sum())
     return float(-math.expm1(math.log1p(-confidence) / n)) if n else None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from apeval.estimate.estimator import find_estimator
 from apeval.estimate.sample import Sample
-from apeval.estimate.weighted import effective_size, of_mass, probability, stratified
+from apeval.estimate.weighted import effective, effective_size, of_mass, probability, stratified
 from apeval.problem.types import BoolArray
 
 __all__ = [
@@ -49,7 +49,7 @@ def estimate(sample: Sample, confidence: float) -> Estimate:
         standard_error=error,
         interval=bounds(sample, sample.failed, confidence),
         confidence=confidence,
-        ess=effective_size(w[sample.failed]),
+        ess=effective(sample, w, sample.failed),
         unresolved_mass=probability(sample, sample.unresolved),
     )
 

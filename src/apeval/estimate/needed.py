@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import chi2, norm
+from scipy.stats import t as student
 
 from apeval.estimate.interval import effective_size, stratified
 from apeval.estimate.precision_target import of_a_look
 from apeval.estimate.sample import Sample
+from apeval.estimate.weighted import effective
 from apeval.problem.types import FloatArray
 
 _REPEATS, _QUANTILES = 200, (0.05, 0.5, 0.95)
@@ -38,6 +40,8 @@ def needed(final: Sample, error: float, confidence: float, seed: int = 0) -> Nee
     """
     rng = np.random.default_rng(seed)
     w: FloatArray = final.weights * final.failed
+    if final.genealogy is not None:
+        return _of_families(final, w, error, confidence)
     groups = [np.flatnonzero(final.component == j) for j in range(len(final.counts))]
     z = float(norm.ppf(0.5 + of_a_look(confidence) / 2.0))
     found = []
@@ -52,6 +56,17 @@ def needed(final: Sample, error: float, confidence: float, seed: int = 0) -> Nee
         expected,
         max(_SPARE * float(high) * (1.0 + _MORE / np.sqrt(ess)), expected),
     )
+
+
+def _of_families(final: Sample, w: FloatArray, error: float, confidence: float) -> Needed:
+    """Episodes that branched off each other cannot be resampled one by one: the range is that of
+    a variance with a degree of freedom for every effective family but one."""
+    mean, sigma = stratified(final, w)
+    free = max(effective(final, w, final.failed) - 1.0, 1.0)
+    half = float(student.ppf(0.5 + of_a_look(confidence) / 2.0, free)) * sigma / mean
+    expected = min(_SPARE * final.n * (half / error) ** 2, _MOST)
+    low, high = (free / float(chi2.ppf(q, free)) for q in (0.95, 0.05))
+    return Needed(low * expected, expected, min(max(high, 1.0) * expected, _MOST))
 
 
 def _resampled(sample: Sample, rows: np.ndarray) -> Sample:

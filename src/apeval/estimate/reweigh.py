@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from apeval.estimate.diagnostics import ENOUGH, nominal_only
-from apeval.estimate.interval import Estimate, effective_size, estimate
+from apeval.estimate.interval import Estimate, estimate
 from apeval.estimate.pareto import pareto_k
 from apeval.estimate.sample import Sample
+from apeval.estimate.weighted import effective
 from apeval.problem.types import FloatArray
 
 _EXPECTED = 10.0  # the same, predicted from the laws alone
@@ -57,7 +58,7 @@ def reweigh(
         numbers=numbers,
         ratio=total / float(before.sum()) if before.any() else np.nan,
         failures=int(sample.failed.sum()),
-        ess_before=effective_size(before[sample.failed]),
+        ess_before=effective(sample, before, sample.failed),
         largest_share=heaviest,
         pareto_k=k,
         refused=_too_wide(sample, before, widening)
@@ -70,7 +71,7 @@ def _too_wide(sample: Sample, before: FloatArray, widening: FloatArray | None) -
         return None
     failed = sample.failed
     loss = float(widening[failed] @ before[failed]) / float(before.sum())
-    expected = effective_size(before[failed]) * float(np.exp(-loss))
+    expected = effective(sample, before, failed) * float(np.exp(-loss))
     if expected >= _EXPECTED:
         return None
     return (

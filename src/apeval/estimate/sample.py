@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
+from apeval.estimate.genealogy import Genealogy
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 AUTO = "auto"
@@ -38,6 +39,14 @@ class Sample:
     """log λ of each episode's stage, (n,), where several stages count (`combine`)."""
     estimator: str = AUTO
     """Which interval construction its estimates have, by name."""
+    genealogy: Genealogy | None = None
+    """Which episodes branched off each other; None where all are independent."""
+
+    @property
+    def steps(self) -> int:
+        """Decisions that were simulated."""
+        copied = 0 if self.genealogy is None else int(self.genealogy.copied.sum())
+        return int(self.length.sum()) - copied
 
     @property
     def n(self) -> int:
@@ -108,10 +117,23 @@ class Sample:
         """The first n episodes, as if the stage had ended there."""
         cut = {k: getattr(self, k)[:n] for k in _FIELDS}
         log_share = None if self.log_share is None else self.log_share[:n]
-        return Sample(**cut, log_share=log_share, estimator=self.estimator)
+        genealogy = None
+        if self.genealogy is not None and n < self.n:
+            # failures come last in a population: they go on standing for the whole estimate
+            genealogy = self.genealogy.take(slice(n))
+            w = self.weights * self.failed
+            kept, all_of_them = float(w[:n].sum()), float(w.sum())
+            scale = np.log(self.n / n) + (np.log(kept / all_of_them) if kept > 0.0 else 0.0)
+            cut["log_q"] = cut["log_q"] + scale
+        elif self.genealogy is not None:
+            genealogy = self.genealogy
+        return Sample(
+            **cut, log_share=log_share, estimator=self.estimator, genealogy=genealogy
+        )
 
 
-_FIELDS = tuple(f.name for f in fields(Sample) if f.name not in ("log_share", "estimator"))
+_MORE = ("log_share", "estimator", "genealogy")
+_FIELDS = tuple(f.name for f in fields(Sample) if f.name not in _MORE)
 
 
 def join(samples: Sequence[Sample]) -> Sample:
@@ -140,7 +162,13 @@ def combine(stages: Sequence[tuple[float, Sample]]) -> Sample:
         k: np.concatenate([getattr(sample, k) for _, sample in stages])
         for k in ("log_p", "kind", "unresolved", "length", "margin")
     }
+    genealogy = None
+    if any(sample.genealogy is not None for _, sample in stages):
+        genealogy = Genealogy.join(
+            [sample.genealogy or Genealogy.alone(sample.n) for _, sample in stages]
+        )
     return Sample(
+        genealogy=genealogy,
         component=np.concatenate(components),
         log_q=np.concatenate(columns),
         log_share=np.concatenate(shares),

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.stats import t as student
 
-from apeval.estimate.interval import effective_size
 from apeval.estimate.sample import Sample
+from apeval.estimate.weighted import effective
 from apeval.problem.types import BoolArray
 
 
@@ -19,17 +19,21 @@ def share_of(
     residuals w·(1{hit} − share), its interval Student's on the scale of log-odds."""
     w = sample.weights * sample.failed
     total = float(w.sum())
-    share = float(w[hit].sum()) / total
+    share, every = float(w[hit].sum()) / total, np.ones(sample.n, bool)
     if share <= 0.0:
         return 0.0, (0.0, 1.0)
     if share >= 1.0 - 1e-12:  # what was never seen among so many may still be there
-        return 1.0, (float(((1.0 - confidence) / 2.0) ** (1.0 / effective_size(w))), 1.0)
+        return 1.0, (float(((1.0 - confidence) / 2.0) ** (1.0 / effective(sample, w, every))), 1.0)
     residual = w * (hit - share)
     variance = 0.0
+    descended = sample.genealogy
     for j, m in enumerate(sample.counts):
-        if m > 1:
+        if descended is not None and descended.population[sample.component == j].max() >= 0:
+            together = descended.families(np.where(sample.component == j, residual, 0.0))[1]
+            variance += float((together**2).sum())
+        elif m > 1:
             variance += m * float(residual[sample.component == j].var(ddof=1))
-    ess = min(effective_size(w[hit]), effective_size(w[~hit & sample.failed]))
+    ess = min(effective(sample, w, hit), effective(sample, w, ~hit & sample.failed))
     t = float(student.ppf(0.5 + confidence / 2.0, max(ess - 1.0, 1.0)))
     half = t * math.sqrt(variance) / total / (share * (1.0 - share))
     odds = math.log(share / (1.0 - share))

@@ -139,7 +139,7 @@ def _tail(sample: Sample, findings: Findings) -> list[Note]:
     if d.largest_share is not None and d.largest_share > _HEAVY_SHARE:
         return [
             Note(
-                f"one episode carries {d.largest_share:.0%} of the estimate, so the interval may "
+                f"{_one(sample)} {d.largest_share:.0%} of the estimate, so the interval may "
                 "be too short",
                 more=4.0,
             )
@@ -155,13 +155,19 @@ def _tail(sample: Sample, findings: Findings) -> list[Note]:
                 more=3.0,
             )
         ]
-    return _uneven(d.largest_share, d.pareto_k if unequal else None)
+    return _uneven(_one(sample), d.largest_share, d.pareto_k if unequal else None)
 
 
-def _uneven(share: float | None, k: float | None) -> list[Note]:
+def _one(sample: Sample) -> str:
+    if sample.genealogy is None:
+        return "one episode carries"
+    return "failures that branched off one episode carry"
+
+
+def _uneven(one: str, share: float | None, k: float | None) -> list[Note]:
     """Weights that are no reason for distrust yet, but more uneven than they should be."""
     if share is not None and share > _UNEVEN_SHARE:
-        what = f"one episode carries {share:.0%} of the estimate"
+        what = f"{one} {share:.0%} of the estimate"
     elif k is not None and k > _UNEVEN_TAIL:
         what = f"the weights of the failures are uneven (Pareto k = {k:.2f}, above {_UNEVEN_TAIL})"
     else:

@@ -22,10 +22,17 @@ def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
     Within a stratum the values are a hit or a zero, times the size of a hit. The share of hits
     enters the variance by the rule of succession, (k + 1)/(m + 2): a proposal that always hit in
     m episodes may still miss once in about m, and an interval that says otherwise is too short.
+    Episodes that branched off each other count by families (`Genealogy.variance`).
     """
     variance = 0.0
+    descended = _descended(sample)
+    if descended.any() and sample.genealogy is not None:
+        variance = sample.genealogy.variance(np.where(descended, values, 0.0) / sample.n)
     for j, m in enumerate(sample.counts):
-        hits = values[(sample.component == j) & (values > 0.0)]
+        mine = sample.component == j
+        if descended[mine].any():
+            continue
+        hits = values[mine & (values > 0.0)]
         k = len(hits)
         if k == 0:
             continue
@@ -46,6 +53,21 @@ def effective_size(w: FloatArray) -> float:
         return 0.0
     relative = w / w.max()
     return float(relative.sum()) ** 2 / float((relative * relative).sum())
+
+
+def effective(sample: Sample, values: FloatArray, hit: BoolArray) -> float:
+    """The effective size of the values (≥ 0) where `hit`; those of one family count as one."""
+    if sample.genealogy is None:
+        return effective_size(values[hit])
+    descended = _descended(sample)
+    together = sample.genealogy.families(np.where(descended & hit, values, 0.0))[1]
+    return effective_size(np.concatenate([together, values[~descended & hit]]))
+
+
+def _descended(sample: Sample) -> BoolArray:
+    if sample.genealogy is None:
+        return np.zeros(sample.n, bool)
+    return np.asarray(sample.genealogy.population >= 0)
 
 
 def of_mass(parts: FloatArray, confidence: float, next_one: float = 0.0) -> tuple[float, float]:
@@ -79,7 +101,10 @@ def next_counted(sample: Sample) -> float:
 
 
 def bound_by_nominal(sample: Sample, hit: BoolArray, confidence: float) -> float:
-    """The nominal component alone is a Monte Carlo run: its upper bound, whatever was learned."""
+    """The nominal component alone, with the roots of populations, is a Monte Carlo run: its upper
+    bound, whatever was learned."""
     mine = sample.nominal[sample.component]
+    if sample.genealogy is not None:
+        mine = mine | sample.genealogy.root
     n, k = int(mine.sum()), int((mine & hit).sum())
     return clopper_pearson(k, n, confidence)[1] if n else 1.0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from apeval.errors import ApevalError, unknown
+from apeval.learn.population import Forecast, Score
 from apeval.plugins import METHODS, plugged
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
@@ -43,6 +44,20 @@ class CountedBatch:
 
 
 @dataclass(frozen=True)
+class PopulationPlan:
+    """How a method that branches episodes wants them drawn, in place of a frozen stage."""
+
+    score: Score
+    """How near to failure a state is."""
+    each: float | None
+    """What a particle costs with all its branches, in the budget's unit; None where unknown."""
+    most: int
+    """Particles of a population at the most."""
+    forecast: Forecast | None
+    """What a pilot says of the way to failure; None where it came to none."""
+
+
+@dataclass(frozen=True)
 class Basis:
     """What a frozen proposal π_E ∝ π_E,gt · (r + v(s')) is built on. If that v is right, its v(s0)
     equals the estimate; where they are far apart, the proposal is not what it should be."""
@@ -71,6 +86,11 @@ class Learner(ABC):
     def counted(self) -> list[CountedBatch]:
         """Batches of learning that count in the estimate; the frozen stage has the rest of 1."""
         return []
+
+    def populations(self) -> PopulationPlan | None:
+        """How episodes are to branch off each other; None: they are drawn from `proposal`, each
+        by itself."""
+        return None
 
     def value(self) -> float | None:
         """The learned v(s0), where the method learns one."""

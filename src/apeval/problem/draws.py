@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from apeval.problem.lineage import Lineage
 from apeval.problem.types import FloatArray, IntArray
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -21,7 +22,7 @@ _LOW32, _32, _6, _26 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(6), np.ui
 _HALF, _TO_UNIT = 0.5, 2.0**-52
 
 #: What a stream is for. Each purpose has its own numbers in the same episode.
-DYNAMICS, AGENT, NATURE, MIXTURE, ROULETTE = 0, 1, 2, 3, 4
+DYNAMICS, AGENT, NATURE, MIXTURE, ROULETTE, BRANCH = 0, 1, 2, 3, 4, 5
 
 
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
@@ -49,10 +50,12 @@ def make_key(seed: int, *path: int) -> IntArray:
 def _uniforms(
     key: IntArray, ids: IntArray, t: IntArray, purpose: int, first: int, blocks: int
 ) -> FloatArray:
-    """Uniforms of n episodes at B decisions, (n, B, 2·blocks): each block of the counter is two."""
+    """Uniforms of n episodes at B decisions, (n, B, 2·blocks): each block of the counter is two.
+    The episodes' numbers are (n,), or (n, B) where they differ from decision to decision."""
     n, B = len(ids), len(t)
     shape = (n, B, blocks)
-    episode = np.broadcast_to(np.asarray(ids, np.uint64)[:, None, None], shape).ravel()
+    number = np.asarray(ids, np.uint64).reshape(n, -1, 1)
+    episode = np.broadcast_to(number, shape).ravel()
     time = np.broadcast_to((np.asarray(t) + 1).astype(np.uint64)[None, :, None], shape).ravel()
     block = np.broadcast_to(np.arange(first, first + blocks, dtype=np.uint64), shape).ravel()
     c3 = (episode >> _32) + np.uint64(purpose << 24)
@@ -73,13 +76,25 @@ class Tape:
 
     _AHEAD = 16
 
-    def __init__(self, key: IntArray, ids: IntArray, last: int) -> None:
-        self.key, self.ids, self.last = key, ids, last
+    def __init__(
+        self, key: IntArray, ids: IntArray, last: int, lineage: Lineage | None = None
+    ) -> None:
+        self.key, self.ids, self.last, self.lineage = key, ids, last, lineage
         self._drawn: dict[tuple[int, int, int], tuple[int, IntArray, FloatArray]] = {}
 
     def at(self, t: int, rows: IntArray) -> Draws:
         """The episodes in these rows, at decision t."""
         return Draws(self.key, self.ids[rows], t, (self, rows))
+
+    def start(self) -> Draws:
+        """All episodes, while they are being reset."""
+        numbers = None if self.lineage is None else self.lineage.root
+        return Draws(self.key, self.ids, numbers=numbers)
+
+    def numbers(self, t: IntArray, rows: IntArray) -> IntArray:
+        """Whose random numbers the episodes in these rows draw at decisions t, (len(rows), 1) where
+        they are their own, else (len(rows), len(t))."""
+        return self.ids[rows][:, None] if self.lineage is None else self.lineage.at(t, rows)
 
     def read(self, t: int, rows: IntArray, purpose: int, first: int, blocks: int) -> FloatArray:
         """Uniforms of the episodes in these rows at decision t, (len(rows), 2·blocks)."""
@@ -89,7 +104,7 @@ class Tape:
             ahead = np.arange(t, min(t + self._AHEAD, max(self.last, t + 1)))
             start, where = t, np.full(len(self.ids), -1)
             where[rows] = np.arange(len(rows))
-            drawn = _uniforms(self.key, self.ids[rows], ahead, purpose, first, blocks)
+            drawn = _uniforms(self.key, self.numbers(ahead, rows), ahead, purpose, first, blocks)
             self._drawn[address] = (start, where, drawn)
         read: FloatArray = drawn[where[rows], t - start]
         return read
@@ -108,10 +123,16 @@ class Draws:
     """
 
     def __init__(
-        self, key: IntArray, ids: IntArray, t: int = -1, tape: tuple[Tape, IntArray] | None = None
+        self,
+        key: IntArray,
+        ids: IntArray,
+        t: int = -1,
+        tape: tuple[Tape, IntArray] | None = None,
+        numbers: IntArray | None = None,
     ) -> None:
         self.key = _read_only(key)
-        self.ids = _read_only(ids)  # they address the streams: user code can read them
+        self.ids = _read_only(ids)  # user code can read them
+        self._numbers = self.ids if numbers is None else numbers  # they address the streams
         self.t = t  # the decision's number n; -1 while the episode is being reset
         self._tape = tape
         self._used: dict[int, int] = {}
@@ -130,7 +151,8 @@ class Draws:
         first, blocks = self._used.get(purpose, 0), (k + 1) // 2
         self._used[purpose] = first + blocks
         if self._tape is None:
-            unit = _uniforms(self.key, self.ids, np.array([self.t]), purpose, first, blocks)[:, 0]
+            t = np.array([self.t])
+            unit = _uniforms(self.key, self._numbers, t, purpose, first, blocks)[:, 0]
         else:
             tape, rows = self._tape
             unit = tape.read(self.t, rows, purpose, first, blocks)

@@ -77,7 +77,7 @@ def _check_numbers(where: Path, result: Result, sample: Sample) -> None:
         ("final.episodes", final.episodes, sample.n),
         ("final.failures", final.failures, failures),
         ("final.failure_rate", final.failure_rate, failures / sample.n),
-        ("final.steps", final.steps, int(sample.length.sum())),
+        ("final.steps", final.steps, sample.steps),
         ("unresolved.episodes", result.unresolved.get("episodes"), int(sample.unresolved.sum())),
         ("unresolved.probability", result.unresolved.get("probability"), numbers.unresolved_mass),
         ("failure_rate", result.failure_rate, result.failures / max(result.episodes, 1)),

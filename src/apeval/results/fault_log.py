@@ -20,6 +20,7 @@ class FaultRecord:
     id: int
     a_0: tuple[float, ...]
     a_E: tuple[tuple[float, ...], ...]
+    lineage: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from apeval.results.fault_log import FAULTS, Fault, FaultRecord, read_faults
 from apeval.results.inputs import read_inputs
 from apeval.results.problem_rebuild import build_again
 from apeval.simulate.adversary import only
+from apeval.simulate.branches import replayed
 from apeval.simulate.isolation import InOwnProcess
 from apeval.simulate.partial_episode import FaultyEpisode
 from apeval.simulate.replay import Record, script
@@ -68,7 +69,8 @@ def replay_fault(folder: Path, number: int, address: str | None = None) -> Fault
     problem = build_again(asked.problem, asked.parameters, address, folder).seen_as(asked.view)
     record = _record(fault.record)
     total = len(record.a_E) + (0 if problem.initial is None else 1)
-    task = Task(only(script(problem, record)), record.id, 0, 1, max(total, 1))
+    branch = None if record.drawn_with is None else replayed(record.drawn_with)
+    task = Task(only(script(problem, record)), record.id, 0, 1, max(total, 1), branch)
     cell = InOwnProcess(problem.blind(), np.array(record.key, np.uint64), time_limit or _PATIENCE)
     try:
         again = cell.run(task)
@@ -81,4 +83,4 @@ def replay_fault(folder: Path, number: int, address: str | None = None) -> Fault
 def _record(it: FaultRecord) -> Record:
     if not all(0 <= word < 2**32 for word in it.key) or it.id < 0:
         raise ApevalError(f"{FAULTS} is damaged: a replay record names no episode")
-    return Record(it.key, it.id, list(it.a_0), [list(row) for row in it.a_E])
+    return Record.from_json({**vars(it), "a_E": [list(row) for row in it.a_E]})

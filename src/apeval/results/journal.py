@@ -25,18 +25,22 @@ from apeval.results.columns import read_about, read_table, write_table
 from apeval.results.files import regular, whole
 from apeval.results.laws import flatten, rebuild
 from apeval.simulate.adversary import Nominal
-from apeval.simulate.episodes import PER_EPISODE, Episodes
+from apeval.simulate.episodes import PER_EPISODE, BranchTrace, Episodes
 
 JOURNAL = "episodes"
 SCHEMA_VERSION = 3
+BRANCHING_VERSION = 4
+"""Of batches whose episodes may branch off each other: they have the columns of a trace, which an
+apeval without branches would leave out."""
 EMPTY = ""
 """The digest before the first batch."""
 DENSITY = "log_p"
 """The nominal log-density of each episode, which its decisions must have."""
+_DRAWN, _MARGIN, _STATE, _COPIED = "drawn", "margin_after", "x", "copied"  # of a trace
 _PER_DECISION = ("episode", "t", "s", "a_A", "a_E")
 _NAME = re.compile(r"(\d{6,9})\.(episodes|decisions)\.parquet")
 _YES_NO = ("unresolved", "ended_by_roulette")
-_WHOLE = ("ids", "component", "length", "kind", "episode", "t")
+_WHOLE = ("ids", "component", "length", "kind", "episode", "t", _DRAWN, _COPIED)
 
 
 class ForeignError(ApevalError):
@@ -68,7 +72,7 @@ def write_batch(folder: Path, number: int, batch: Episodes, position: int, bond:
         (None, {}) if batch.law_0 is None else flatten(batch.law_0, batch.n, "law_0")
     )
     about = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION if batch.trace is None else BRANCHING_VERSION,
         "number": number,
         "position": position,
         "first_id": int(batch.ids[0]),
@@ -77,8 +81,12 @@ def write_batch(folder: Path, number: int, batch: Episodes, position: int, bond:
     }
     decisions, episodes = paths(folder, number)
     rows = {name: getattr(batch, name) for name in _PER_DECISION}
-    write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
     each = {name: getattr(batch, name) for name in PER_EPISODE}
+    if batch.trace is not None:
+        rows |= {_DRAWN: batch.trace.drawn, _MARGIN: batch.trace.margin}
+        rows |= {} if batch.trace.x is None else {_STATE: batch.trace.x}
+        each[_COPIED] = batch.trace.copied
+    write_table(decisions, {**rows, **law_columns}, {**about, "law": law})
     each[DENSITY] = _densities(batch)
     write_table(episodes, {**each, **law_0_columns}, {**about, "law_0": law_0})
     return digest(folder, number)
@@ -159,9 +167,27 @@ def _read(folder: Path, number: int) -> tuple[Episodes, Array]:
         **{name: rows[name] for name in _PER_DECISION},
         law=rebuild(about_rows.get("law"), rows, decisions),
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),
+        trace=_trace(decisions, rows, episodes, each, about),
     )
     _check_batch(episodes, batch)
     return batch, each[DENSITY]
+
+
+def _trace(
+    decisions: Path, rows: dict[str, Array], episodes: Path, each: dict[str, Array], about: Any
+) -> BranchTrace | None:
+    """What was kept for branches, where episodes branch."""
+    if about.get("schema_version") != BRANCHING_VERSION:
+        return None
+    state = (_STATE,) if _STATE in rows else ()
+    _check_fields(decisions, rows, (_DRAWN, _MARGIN, *state), state)
+    _check_fields(episodes, each, (_COPIED,), ())
+    drawn, copied = rows[_DRAWN], each[_COPIED]
+    last = np.append(drawn, 0).max() if len(drawn) else 0
+    inside = drawn.min(initial=0) >= 0 and last <= each["ids"].max(initial=0)
+    if not inside or np.any(copied < 0) or np.any(copied > each["length"]):
+        raise ApevalError(f"{episodes} is damaged: episodes branch off where they cannot")
+    return BranchTrace(drawn, rows[_MARGIN], rows.get(_STATE), copied)
 
 
 def numbers(folder: Path) -> list[int]:
@@ -227,7 +253,7 @@ def clear(folder: Path) -> None:
 
 def _check_version(path: Path, about: dict[str, Any], number: int) -> None:
     version = about.get("schema_version")
-    if version != SCHEMA_VERSION:
+    if version not in (SCHEMA_VERSION, BRANCHING_VERSION):
         raise ApevalError(
             f"{path} has the schema version {version!r}; this apeval reads {SCHEMA_VERSION}"
         )

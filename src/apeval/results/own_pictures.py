@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.problem.draws import Draws
+from apeval.problem.draws import Tape
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
 from apeval.simulate.episodes import Episodes
@@ -22,7 +22,8 @@ def own_pictures(problem: Problem, it: Episodes, key: IntArray) -> list[Array] |
     None where the problem is not made of environments, where they cannot draw, or where drawing
     changes what happens: some simulators add bodies for their picture.
     """
-    draws = Draws(key, it.ids)
+    tape = Tape(key, it.ids, problem.longest, it.lineage)
+    draws, only = tape.start(), np.zeros(1, np.int64)
     x = problem.reset(draws) if problem.initial is None else problem.reset(draws, it.a_0)
     env = _environment(x)
     if env is None:
@@ -31,7 +32,7 @@ def own_pictures(problem: Problem, it: Episodes, key: IntArray) -> list[Array] |
     with _drawing(env):
         pictures.append(_picture(env))
         for t, a_E in enumerate(it.a_E):
-            now = draws.at(t)
+            now = tape.at(t, only)
             if pictures[-1] is None or not _same(problem.observe(x), it.s[t]):
                 return None
             x = problem.step(x, problem.act(x, now), a_E[None, :], now)

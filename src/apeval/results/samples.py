@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ApevalError
+from apeval.estimate.genealogy import ALONE, Genealogy
 from apeval.estimate.sample import Sample
 from apeval.problem.types import Array, IntArray
 from apeval.results.columns import read_table, write_table
@@ -15,7 +16,9 @@ from apeval.results.columns import read_table, write_table
 SAMPLE = "sample.parquet"
 SCHEMA_VERSION = 1
 _FIELDS = ("component", "log_p", "log_q", "kind", "unresolved", "length", "margin")
-_WHOLE = ("id", "component", "kind", "length")
+_DESCENT = ("population", "family", "root", "log_pairs", "copied")
+_WHOLE = ("id", "component", "kind", "length", "population", "family", "copied")
+_YES_NO = ("unresolved", "root")
 
 
 def write_sample(folder: Path, sample: Sample, ids: IntArray) -> None:
@@ -23,6 +26,8 @@ def write_sample(folder: Path, sample: Sample, ids: IntArray) -> None:
     arrays: dict[str, Array] = {"id": ids, **{k: getattr(sample, k) for k in _FIELDS}}
     if sample.log_share is not None:
         arrays["log_share"] = sample.log_share
+    if sample.genealogy is not None:
+        arrays |= vars(sample.genealogy)
     write_table(folder / SAMPLE, arrays, {"schema_version": SCHEMA_VERSION})
 
 
@@ -35,15 +40,24 @@ def read_sample(folder: Path) -> tuple[Sample, IntArray]:
             f"{path} has the schema version {about.get('schema_version')!r}; "
             f"this apeval reads {SCHEMA_VERSION}"
         )
-    for name in ("id", *_FIELDS, *(("log_share",) if "log_share" in arrays else ())):
-        kind = "iu" if name in _WHOLE else "b" if name == "unresolved" else "f"
+    more = (("log_share",) if "log_share" in arrays else ()) + (
+        _DESCENT if "family" in arrays else ()
+    )
+    for name in ("id", *_FIELDS, *more):
+        kind = "iu" if name in _WHOLE else "b" if name in _YES_NO else "f"
         fits = name in arrays and arrays[name].ndim == (2 if name == "log_q" else 1)
         if not fits or arrays[name].dtype.kind not in kind:
             raise ApevalError(f"{path} is damaged: {name} is missing or of the wrong type")
     ids = arrays.pop("id")
     known: dict[str, Any] = {k: arrays[k] for k in _FIELDS}
-    sample = Sample(**known, log_share=arrays.get("log_share"))
+    genealogy = None
+    if "family" in arrays:
+        genealogy = Genealogy(**{k: arrays[k] for k in _DESCENT})
+        if not _possible(genealogy):
+            raise ApevalError(f"{path} is damaged: its populations are impossible")
+    sample = Sample(**known, log_share=arrays.get("log_share"), genealogy=genealogy)
     densities = [sample.log_p, sample.log_q, arrays.get("log_share", sample.log_p)]
+    densities += [] if genealogy is None else [genealogy.log_pairs]
     if any(bool(np.isnan(values).any()) for values in densities):
         raise ApevalError(f"{path} is damaged: a density is not a number")
     least = [int(v.min()) if len(v) else -1 for v in (sample.component, sample.kind, ids)]
@@ -51,3 +65,12 @@ def read_sample(folder: Path) -> tuple[Sample, IntArray]:
     if not possible or int(sample.length.min()) < 0 or len(np.unique(ids)) != len(ids):
         raise ApevalError(f"{path} is damaged: episodes, components or kinds are impossible")
     return sample, ids
+
+
+def _possible(it: Genealogy) -> bool:
+    """Every population has its roots, and no more decisions were copied than there are."""
+    populations = np.unique(it.population[it.population != ALONE])
+    rooted = np.unique(it.population[it.root])
+    least = min(int(it.population.min(initial=0)), int(it.copied.min(initial=0)))
+    finite = bool(np.isfinite(it.log_pairs).all()) and bool(np.all(it.log_pairs >= 0.0))
+    return least >= ALONE and finite and np.array_equal(populations, rooted)

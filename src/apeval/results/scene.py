@@ -23,6 +23,7 @@ from apeval.results.shapes import (
 )
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.replay import Record, replay
+from apeval.simulate.replay import record as as_record
 
 __all__ = [
     "AGENT_ACTION",
@@ -52,11 +53,7 @@ def scene_of(
     draw = None if problem is None or key is None else find_drawing(problem)
     if draw is None or problem is None or key is None:
         return series_scene(problem, episodes, i)
-    rows = episodes.rows_of(i)
-    k0, k1 = (int(word) for word in key)
-    it = Record(
-        (k0, k1), int(episodes.ids[i]), episodes.a_0[i].tolist(), episodes.a_E[rows].tolist()
-    )
+    it = as_record(episodes, i, key)
     alone = episodes.take(np.arange(episodes.n) == i)
     title, outcome = _title(problem, episodes, i), outcome_of(problem, episodes, i)
     return draw(problem, RecordedEpisode(it, alone, title, outcome))

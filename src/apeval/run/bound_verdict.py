@@ -38,7 +38,7 @@ def judge(run: CompletedRun, below: float, *, confidence: float | None = None) -
     below = check_bound(below, wanted)
     single = level(result, wanted)
     grows = result.target is None
-    steps = int(sample.length.sum())
+    steps = sample.steps
     spent = (
         Spending(result.steps - steps, steps, "steps", grows)
         if "steps" in result.budget

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import norm
 
 from apeval import validate
-from apeval.estimate.interval import effective_size
 from apeval.estimate.needed import needed
 from apeval.estimate.sample import Sample
+from apeval.estimate.weighted import effective
 from apeval.problem.problem import Problem
 from apeval.remedies import Option, remedies
 from apeval.run.completed_run import InMemory
@@ -208,7 +208,7 @@ def plan(
     left = [
         max(1.0, k - _counted(pilot.outcome.sample, final)) for k in (n.low, n.expected, n.high)
     ]
-    length = float(final.length.mean())
+    length = final.steps / final.n
     rate = (result.steps - pilot.steps) / max(pilot.ended_at - pilot.learned_at, 1e-9)
     start = result.seconds - (pilot.ended_at - pilot.learned_at)
     budget = [pilot.steps + length * k for k in left]
@@ -286,7 +286,7 @@ def _counted(sample: Sample, final: Sample) -> float:
 
 
 def _failures(sample: Sample) -> float:
-    return effective_size(sample.weights[sample.failed])
+    return effective(sample, sample.weights, sample.failed)
 
 
 def _monte_carlo(v: float, error: float, confidence: float) -> float:

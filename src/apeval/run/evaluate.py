@@ -165,7 +165,7 @@ def _conduct(
     proposal = learner.proposal()
     frozen = run_frozen_stage(
         proposal, simulation, options.confidence, listener, target, learner.counted(), left,
-        options.estimator,
+        options.estimator, learner.populations(),
     )  # fmt: skip
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
@@ -252,7 +252,7 @@ def _answer(
         "failures": simulation.failures,
         "failure_rate": simulation.failures / simulation.episodes,
         "final": FinalStage(
-            steps=int(sample.length.sum()),
+            steps=sample.steps,
             episodes=sample.n,
             failures=failures,
             failure_rate=failures / sample.n,

@@ -34,6 +34,8 @@ class Failure:
     id: int
     a_0: Array
     a_E: Array
+    lineage: tuple[tuple[int, int], ...] = ()
+    """Where it branched off others, as in `Record`."""
 
     @property
     def length(self) -> int:
@@ -84,6 +86,7 @@ class FailureLog:
                     id=int(batch.ids[i]),
                     a_0=batch.a_0[i],
                     a_E=batch.a_E[rows],
+                    lineage=batch.pairs(int(i)),
                 )
             )
 
@@ -98,10 +101,15 @@ class FailureLog:
             return law.to_z(a_E), nothing
         return nothing, nothing
 
+    def first(self, n: int) -> None:
+        """Forget failures beyond the first n episodes of the stage."""
+        self.kept = [it for it in self.kept if it.position < n]
+        self.complete_to = min(self.complete_to, n)
+
     def record(self, it: Failure) -> dict[str, Any]:
         """The failure's replay record."""
         key = (int(self.key[0]), int(self.key[1]))
-        return Record(key, it.id, it.a_0.tolist(), it.a_E.tolist()).as_json()
+        return Record(key, it.id, it.a_0.tolist(), it.a_E.tolist(), it.lineage).as_json()
 
     def as_json(self, most: int) -> tuple[dict[str, Any], ...]:
         """Replay records of the first failures, with their kinds' names."""

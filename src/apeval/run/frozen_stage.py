@@ -3,21 +3,23 @@ learning that count beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from apeval.errors import ApevalError, ProblemError
+from apeval.errors import ApevalError
 from apeval.estimate.interval import Estimate, estimate
 from apeval.estimate.precision_target import PrecisionTarget
 from apeval.estimate.sample import AUTO, Sample, combine, join
-from apeval.learn.method import CountedBatch
+from apeval.learn.method import CountedBatch, PopulationPlan
 from apeval.problem.types import IntArray
 from apeval.run.failure_log import FailureLog
+from apeval.run.population_stage import PopulationStage
 from apeval.run.progress import ESTIMATING, Listener, ProgressReporter
-from apeval.simulate.adversary import Mixture, Nominal
+from apeval.run.reduction import reduce
+from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.simulation import Simulation
 from apeval.simulate.stage_blocks import StageBlocks
@@ -42,6 +44,8 @@ class FrozenStage:
     """Episodes of the sample that Russian roulette ended early: they could hardly fail any more."""
     interrupted: bool = False
     """Whether somebody stopped it before its end."""
+    populations: PopulationStage | None = None
+    """Where episodes branched off each other."""
 
     @property
     def records(self) -> tuple[Mapping[str, Any], ...]:
@@ -78,7 +82,7 @@ class _Earlier:
         """The combined sample; the frozen stage has what is left of 1. Where a target makes it
         longer than planned, the shares of the early batches shrink in proportion: they would
         else keep their part of the error, and no number of episodes could reach the target."""
-        final = replace(join(samples), estimator=self.estimator)
+        final = replace(samples[0] if len(samples) == 1 else join(samples), estimator=self.estimator)
         if not self.stages:
             return final
         shrunk = self.planned / final.n if final.n > self.planned else 1.0
@@ -104,10 +108,13 @@ class _Looks:
     done: int = 0
     over: bool = False
 
-    def after(self, n: int, samples: list[Sample], earlier: _Earlier, confidence: float) -> None:
+    def after(
+        self, n: int, drawn: Callable[[], list[Sample]], earlier: _Earlier, confidence: float
+    ) -> None:
         """Look at the n episodes of the samples, if it is time."""
         if self.target is None or n < self.next:
             return
+        samples = drawn()
         failures = sum(int(s.failed.sum()) for s in samples)
         numbers = None
         if self.target.due(failures):
@@ -115,6 +122,29 @@ class _Looks:
             self.done += 1
             self.over = self.target.reached(numbers)
         self.next = self.target.next_look(n, failures, numbers)
+
+
+class _Blocks(StageBlocks):
+    """Blocks of independent episodes, with what the estimate needs of each."""
+
+    def __init__(self, simulation: Simulation, proposal: Mixture) -> None:
+        super().__init__(simulation, proposal)
+        self._samples: list[Sample] = []
+
+    def next(self, until: int | None = None) -> Episodes | None:
+        batch = super().next(until)
+        if batch is not None:
+            self._samples.append(reduce(batch, self.proposal))
+        return batch
+
+    @property
+    def whole(self) -> int:
+        """Episodes that count."""
+        return self.position
+
+    def samples(self) -> list[Sample]:
+        """What has come back."""
+        return self._samples
 
 
 def run_frozen_stage(
@@ -126,15 +156,15 @@ def run_frozen_stage(
     counted: Sequence[CountedBatch] = (),
     planned: int | None = None,
     estimator: str = AUTO,
+    populations: PopulationPlan | None = None,
 ) -> FrozenStage:
     """Draw episodes from the frozen proposal until the budget is spent or the target reached.
 
     Looks stand at numbers of episodes that follow from the episodes themselves, and blocks end
     there: neither who simulates them nor how many do changes when the stage ends. `planned` is the
     number of episodes that the shares of `counted` were set for, where a target may ask for more.
-    `estimator` names the interval construction.
+    `estimator` names the interval construction. With `populations` episodes branch off each other.
     """
-    samples: list[Sample] = []
     ids = [c.episodes.ids for c in counted]
     ended_by_roulette = sum(int(c.episodes.ended_by_roulette.sum()) for c in counted)
     log = FailureLog(simulation.problem, simulation.key)
@@ -148,7 +178,10 @@ def run_frozen_stage(
     teller = ProgressReporter(listener, simulation, target)
     teller.tell(ESTIMATING)
     simulation.begin_stage()
-    flow = StageBlocks(simulation, proposal)
+    flow: _Blocks | PopulationStage = _Blocks(simulation, proposal)
+    if populations is not None:
+        flow = PopulationStage(simulation, proposal, populations, open_end=target is not None)
+    looked = 0
     while not looks.over:
         start = flow.position
         batch = flow.next(None if target is None else looks.next)
@@ -157,13 +190,15 @@ def run_frozen_stage(
         log.add(batch, earlier.n + start)
         ids.append(batch.ids)
         ended_by_roulette += int(batch.ended_by_roulette.sum())
-        samples.append(reduce(batch, proposal))
-        looks.after(flow.position, samples, earlier, level)
+        if flow.whole > looked:
+            looked = flow.whole
+            looks.after(looked, flow.samples, earlier, level)
         if listener:
-            if shown is None or flow.position >= _FRESH * shown_at:
-                shown_at, shown = flow.position, estimate(earlier.with_final(samples), level)
+            if flow.whole and (shown is None or flow.whole >= _FRESH * shown_at):
+                shown_at, shown = flow.whole, estimate(earlier.with_final(flow.samples()), level)
             teller.tell(ESTIMATING, numbers=shown)
     flow.close()
+    samples = flow.samples()
     if not samples:
         raise ApevalError(
             f"the budget leaves no episode for the estimate ({simulation.steps:,} decisions "
@@ -172,33 +207,17 @@ def run_frozen_stage(
         )
     sample = earlier.with_final(samples)
     numbers = estimate(sample, level)
+    if isinstance(flow, PopulationStage):
+        log.first(flow.whole)
     return FrozenStage(
         sample,
         _named(numbers, confidence),
         log,
-        np.concatenate(ids),
+        np.concatenate(ids)[: sample.n],
         looks.done,
         ended_by_roulette,
         interrupted=not looks.over and flow.stopped,
-    )
-
-
-def reduce(batch: Episodes, proposal: Mixture) -> Sample:
-    """What the estimate needs of a batch: densities and outcomes."""
-    log_p = batch.log_density(Nominal())
-    if np.isnan(log_p).any():
-        raise ProblemError(
-            "the nominal disturbance has no density where it was drawn: a std must be > 0, low "
-            "must be below high, and probabilities must be ≥ 0 and sum to 1 in every state"
-        )
-    return Sample(
-        component=batch.component,
-        log_p=log_p,
-        log_q=np.stack([batch.log_density(q) for q in proposal.components], axis=1),
-        kind=batch.kind,
-        unresolved=batch.unresolved,
-        length=batch.length,
-        margin=batch.margin,
+        populations=flow if isinstance(flow, PopulationStage) else None,
     )
 
 

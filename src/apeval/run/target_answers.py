@@ -84,7 +84,7 @@ def spending(
     grows = target is None
     if simulation.budget.steps is None:
         return Spending(simulation.episodes - frozen.sample.n, frozen.sample.n, "episodes", grows)
-    steps = int(frozen.sample.length.sum())
+    steps = frozen.sample.steps
     return Spending(simulation.steps - steps, steps, "steps", grows)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -133,9 +133,7 @@ def _chosen(block: Episodes) -> list[int]:
 def _single(task: Task, block: Episodes, i: int) -> Kept:
     mine = np.zeros(block.n, bool)
     mine[i] = True
-    offset = int(block.ids[i]) - task.first
-    one = replace(task, first=task.first + offset, position=task.position + offset, n=1, total=None)
-    return Kept(one, block.take(mine))
+    return Kept(task.single(int(block.ids[i]) - task.first), block.take(mine))
 
 
 def difference(one: Episodes, other: Episodes) -> str | None:

@@ -127,13 +127,16 @@ class EpisodeSource:
         self.audit.seen(order.task, answer)
         return answer
 
-    def stream(self, tasks: Iterable[Task]) -> Iterator[Episodes]:
+    def stream(self, tasks: Iterable[Task], whole: bool = False) -> Iterator[Episodes]:
         """The blocks in order; where somebody asks to stop before all are under way, those that
-        are get kept and the rest is left (`RunStoppedError`), but for what the journal has."""
+        are get kept and the rest is left (`RunStoppedError`), but for what the journal has, and
+        for tasks that have to come back as a `whole`."""
         waiting = deque(tasks)
         try:
             while waiting or self._orders:
-                while waiting and not self.full and not self.ends(waiting[0].first, waiting[0].n):
+                while waiting and not self.full:
+                    if not whole and self.ends(waiting[0].first, waiting[0].n):
+                        break
                     self.order(waiting.popleft())
                 if waiting and not self._orders:
                     raise RunStoppedError

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from apeval.problem.laws import Law
+from apeval.problem.lineage import Lineage, pairs_of
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Situation
 
@@ -23,6 +24,25 @@ PER_EPISODE = (
     "a_0",
 )
 """Fields of `Episodes` with a row for each episode; the others have one for each decision."""
+
+
+@dataclass(frozen=True)
+class BranchTrace:
+    """What is kept beside the rest of episodes that others may branch off."""
+
+    drawn: IntArray
+    """Row → the episode whose random numbers the decision drew with, (N,)."""
+    margin: FloatArray
+    """Row → the margin in the state after the decision, (N,)."""
+    x: Array | None
+    """Row → the simulator's state after the decision, (N, d_x); None where it is no array."""
+    copied: IntArray
+    """Decisions that were copied from another episode instead of being simulated, (n,)."""
+
+    def take(self, rows: BoolArray, keep: BoolArray) -> BranchTrace:
+        """The chosen rows of the chosen episodes."""
+        x = None if self.x is None else self.x[rows]
+        return BranchTrace(self.drawn[rows], self.margin[rows], x, self.copied[keep])
 
 
 @dataclass(frozen=True)
@@ -62,6 +82,8 @@ class Episodes:
     """a_E,n, (N, d_E)."""
     law: Law
     """π_E,gt(· | s_n, a_A,n), row by row."""
+    trace: BranchTrace | None = None
+    """Lineages, margins and states along the way, where episodes branch off each other."""
 
     @property
     def n(self) -> int:
@@ -70,8 +92,25 @@ class Episodes:
 
     @property
     def steps(self) -> int:
-        """Decisions in all."""
-        return int(self.length.sum())
+        """Decisions that were simulated, in all."""
+        copied = 0 if self.trace is None else int(self.trace.copied.sum())
+        return int(self.length.sum()) - copied
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """Whose random numbers each decision drew with; None where they are the episodes' own."""
+        if self.trace is None:
+            return None
+        own = self.ids.tolist()
+        return Lineage.of([self.pairs(i) or ((own[i], 0),) for i in range(self.n)])
+
+    def pairs(self, i: int) -> tuple[tuple[int, int], ...]:
+        """The i-th episode's lineage, (episode, from decision); empty where it is its own."""
+        if self.trace is None:
+            return ()
+        found = pairs_of(self.trace.drawn[self.rows_of(i)])
+        own = int(self.ids[i])
+        return () if all(number == own for number, _ in found) else found
 
     @property
     def failed(self) -> BoolArray:
@@ -100,6 +139,7 @@ class Episodes:
             episode=number[self.episode[row]],
             law=self.law.take(np.flatnonzero(row)),
             law_0=None if self.law_0 is None else self.law_0.take(np.flatnonzero(keep)),
+            trace=None if self.trace is None else self.trace.take(row, keep),
             **per_row,
             **per_episode,
         )
@@ -123,5 +163,20 @@ def join(batches: Sequence[Episodes]) -> Episodes:
         episode=np.concatenate([b.episode + k for b, k in zip(batches, shift, strict=True)]),
         law_0=batches[0].law_0,
         law=Law.stack([b.law for b in batches], [len(b.t) for b in batches]),
+        trace=join_traces([b.trace for b in batches]),
         **stacked,
+    )
+
+
+def join_traces(traces: Sequence[BranchTrace | None]) -> BranchTrace | None:
+    """Several traces one below the other; None where a batch has none."""
+    found = [trace for trace in traces if trace is not None]
+    if len(found) < len(traces):
+        return None
+    states = [trace.x for trace in found if trace.x is not None]
+    return BranchTrace(
+        np.concatenate([trace.drawn for trace in found]),
+        np.concatenate([trace.margin for trace in found]),
+        np.concatenate(states) if len(states) == len(found) else None,
+        np.concatenate([trace.copied for trace in found]),
     )

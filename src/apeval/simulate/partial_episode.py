@@ -9,7 +9,7 @@ import numpy as np
 from apeval.problem.laws import Law
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Situation
-from apeval.simulate.episodes import Episodes
+from apeval.simulate.episodes import BranchTrace, Episodes
 from apeval.simulate.replay import Record
 from apeval.simulate.task import Task, Trouble
 
@@ -34,7 +34,8 @@ class PartialEpisode:
         """The episode's record, as far as it went."""
         a_0 = [] if self.a_0 is None else self.a_0[0].tolist()
         a_E = [a[0].tolist() for _, a in self.seen]
-        return Record((int(key[0]), int(key[1])), task.first, a_0, a_E)
+        pairs = () if task.branches is None else task.branches.lineage.pairs(0)
+        return Record((int(key[0]), int(key[1])), task.first, a_0, a_E, pairs)
 
     def unresolved(self, task: Task, like: Episodes) -> Episodes:
         """The episode with the decisions that were made; its outcome stays unknown. Arrays have
@@ -59,7 +60,18 @@ class PartialEpisode:
             a_A=np.concatenate([nobody.a_A, *(now.a_A for now in situations)]),
             a_E=np.concatenate([nobody.a_E, *(a for _, a in self.seen)]),
             law=Law.stack([now.law for now in situations], [1] * rows) if rows else nobody.law,
+            trace=None if like.trace is None else self._trace(task, like.trace),
         )
+
+    def _trace(self, task: Task, like: BranchTrace) -> BranchTrace:
+        """Nothing branches off it: as far as it is known, it came no nearer to failure."""
+        rows, drawn = len(self.seen), np.full(len(self.seen), task.first)
+        copied = np.zeros(1, np.int64)
+        if task.branches is not None:
+            drawn = task.branches.lineage.at(np.arange(rows))[0]
+            copied = np.minimum(task.branches.copied, rows)
+        x = None if like.x is None else np.zeros((rows, like.x.shape[1]), like.x.dtype)
+        return BranchTrace(drawn, np.full(rows, np.inf), x, copied)
 
     def _margin(self, like: Episodes) -> float:
         """The smallest one seen; before the first, as far as any episode was."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.problem.laws import Disturbance, Law
+from apeval.problem.lineage import Lineage
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
 from apeval.simulate.adversary import Adversary, Situation, only
@@ -26,10 +27,14 @@ class Record:
     id: int
     a_0: list[float]
     a_E: list[list[float]]
+    lineage: tuple[tuple[int, int], ...] = ()
+    """(episode, from decision): whose random numbers it draws with, where it branched off others;
+    empty where they are its own."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"key": list(self.key), "id": self.id, "a_0": self.a_0, "a_E": self.a_E}
+        data = {"key": list(self.key), "id": self.id, "a_0": self.a_0, "a_E": self.a_E}
+        return data if not self.lineage else {**data, "lineage": [list(p) for p in self.lineage]}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Record:
@@ -49,7 +54,34 @@ class Record:
                 raise ApevalError(
                     f"a replay record is damaged: in {name} its actions are no numbers"
                 )
-        return Record((int(key[0]), int(key[1])), int(number), list(a_0), list(a_E))
+        lineage = _lineage(data.get("lineage", ()))
+        return Record((int(key[0]), int(key[1])), int(number), list(a_0), list(a_E), lineage)
+
+    @property
+    def root(self) -> int:
+        """The episode whose random numbers the reset draws with."""
+        return self.lineage[0][0] if self.lineage else self.id
+
+    @property
+    def drawn_with(self) -> Lineage | None:
+        """The lineage; None where the episode's random numbers are its own."""
+        return Lineage.of([self.lineage]) if self.lineage else None
+
+
+def _lineage(data: Any) -> tuple[tuple[int, int], ...]:
+    """Pairs (episode, from decision), the first from decision 0 and then later ones."""
+    damaged = ApevalError("a replay record is damaged: its lineage is none")
+    if not isinstance(data, list | tuple):
+        raise damaged
+    last = -1
+    for k, pair in enumerate(data):
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(map(_is_whole, pair)):
+            raise damaged
+        number, since = pair
+        if not 0 <= number < 2**53 or not last < since < 2**53 or (k == 0 and since != 0):
+            raise damaged
+        last = since
+    return tuple((int(number), int(since)) for number, since in data)
 
 
 def _is_whole(value: Any) -> bool:
@@ -95,6 +127,7 @@ def record(episodes: Episodes, i: int, key: Array) -> Record:
         int(episodes.ids[i]),
         episodes.a_0[i].tolist(),
         episodes.a_E[rows].tolist(),
+        episodes.pairs(i),
     )
 
 
@@ -142,4 +175,7 @@ def replay(problem: Problem, it: Record | Mapping[str, Any]) -> Episodes:
     ids, key = np.array([it.id]), np.array(it.key, np.uint64)
     decisions = len(it.a_E) + (0 if problem.initial is None else 1)
     position = np.zeros(1, np.int64)
-    return rollout(problem, only(script(problem, it)), key, ids, position, decisions)
+    return rollout(
+        problem, only(script(problem, it)), key, ids, position, decisions,
+        lineage=it.drawn_with, follow=bool(it.lineage),
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apeval.problem.draws import Draws, Tape
+from apeval.problem.draws import Tape
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
@@ -31,7 +31,8 @@ def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
     """Play the recorded a_0 and a_E, and compare states, actions and outcomes with the record. The
     last decision of an unresolved episode is not played: f_E may not come back from it."""
     it = it.take(~(it.unresolved & (it.length == int(it.law_0 is not None))))  # nor from a reset
-    draws = Draws(key, it.ids)
+    tape = Tape(key, it.ids, problem.longest, it.lineage)
+    draws = tape.start()
     x = problem.reset(draws) if problem.initial is None else problem.reset(draws, it.a_0)
     law_0 = None if problem.initial is None else problem.initial.given(None, None)
     first = 0 if law_0 is None else 1
@@ -39,7 +40,7 @@ def retrace(problem: Problem, key: IntArray, it: Episodes) -> Retraced:
         return Retraced(it.law, law_0, "whether the initial state is a disturbance")
     decisions, start = it.length - first, np.searchsorted(it.episode, np.arange(it.n))
     outcomes = EpisodeOutcomes.none(it.n, first)
-    tape, cut = Tape(key, it.ids, problem.longest), it.unresolved | it.ended_by_roulette
+    cut = it.unresolved | it.ended_by_roulette
     laws, rows, alive = [], [], np.arange(it.n)
     for t in range(int(decisions.max())):
         row = start[alive] + t

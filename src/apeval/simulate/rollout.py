@@ -10,11 +10,12 @@ import numpy as np
 from apeval.errors import ProblemError, SimulationError
 from apeval.problem.draws import MIXTURE, NATURE, ROULETTE, Draws, Tape
 from apeval.problem.laws import Law
+from apeval.problem.lineage import Lineage
 from apeval.problem.problem import Problem
 from apeval.problem.returned_arrays import as_array
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Mixture, Situation
-from apeval.simulate.episodes import Episodes
+from apeval.simulate.episodes import BranchTrace, Episodes
 
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
@@ -41,6 +42,9 @@ class _Rows:
     a_A: list[Array] = field(default_factory=list)
     a_E: list[Array] = field(default_factory=list)
     law: list[Law] = field(default_factory=list)
+    drawn: list[IntArray] = field(default_factory=list)
+    margin: list[FloatArray] = field(default_factory=list)
+    x: list[Array] = field(default_factory=list)
 
     def add(self, alive: IntArray, now: Situation, a_E: Array) -> None:
         self.episode.append(alive)
@@ -50,13 +54,49 @@ class _Rows:
         self.a_E.append(a_E)
         self.law.append(now.law)
 
-    def sorted(self) -> dict[str, Any]:
-        """All rows, by episode and time."""
+    def sorted(self, n: int) -> dict[str, Any]:
+        """All rows of n episodes, by episode and time."""
         episode = np.concatenate(self.episode)
         order = np.argsort(episode, kind="stable")
         rows = {k: np.concatenate(getattr(self, k))[order] for k in ("t", "s", "a_A", "a_E")}
         law = Law.stack(self.law, [len(e) for e in self.episode]).take(order)
-        return {"episode": episode[order], "law": law, **rows}
+        return {"episode": episode[order], "law": law, "trace": self._trace(order, n), **rows}
+
+    def follow(self, drawn: IntArray, margin: FloatArray, x: Any) -> None:
+        """What a branch may need of the decision: see `BranchTrace`."""
+        self.drawn.append(drawn)
+        self.margin.append(margin)
+        if can_copy(x):
+            self.x.append(x)
+
+    def _trace(self, order: IntArray, n: int) -> BranchTrace | None:
+        if not self.drawn:
+            return None
+        drawn, margin = (np.concatenate(it)[order] for it in (self.drawn, self.margin))
+        x = np.concatenate(self.x)[order] if len(self.x) == len(self.drawn) else None
+        return BranchTrace(drawn, margin, x, np.zeros(n, np.int64))
+
+
+def can_copy(x: Any) -> bool:
+    """Whether a simulator's state can be copied and gone on from: an array of plain numbers, a row
+    for each episode. It is a property of the problem, whoever simulates."""
+    return isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "biuf"
+
+
+@dataclass(frozen=True)
+class StartStates:
+    """States that n episodes go on from, in the middle."""
+
+    t: IntArray
+    """The decision that comes next, (n,)."""
+    x: Array
+    """The simulator's states, (n, …)."""
+    margin: FloatArray
+    """The smallest margin so far, (n,)."""
+    s: Array
+    """What a method sees of x, (n, d_s)."""
+    a_0: Array
+    law_0: Law | None
 
 
 @dataclass
@@ -68,6 +108,8 @@ class EpisodeOutcomes:
     ended_by_roulette: BoolArray
     margin: FloatArray
     length: IntArray
+    seen: FloatArray
+    """The margin in the last state, ∞ before the first."""
 
     @staticmethod
     def none(n: int, length: int) -> EpisodeOutcomes:
@@ -78,6 +120,7 @@ class EpisodeOutcomes:
             np.zeros(n, bool),
             np.full(n, np.inf),
             np.full(n, length, np.int64),
+            np.full(n, np.inf),
         )
 
 
@@ -89,26 +132,46 @@ def rollout(
     position: IntArray,
     total: int | None = None,
     watch: EpisodeObserver | None = None,
+    lineage: Lineage | None = None,
+    start: StartStates | None = None,
+    follow: bool = False,
 ) -> Episodes:
     """Simulate the episodes `ids`, at the given positions of their stage.
 
     Episodes that still run when the batch has made `total` decisions in all, or at the cap of a
-    problem without horizon, are stopped and count as unresolved.
+    problem without horizon, are stopped and count as unresolved. Where they have a `lineage`, they
+    draw with the random numbers that it names. With `start` they go on from these states, and
+    only decisions from there on come back. With `follow` there is a `BranchTrace`.
     """
     n = len(ids)
     component = proposal.assign(position)
-    draws = Draws(key, np.asarray(ids))
-    x, a_0, law_0 = _reset(problem, proposal, component, draws, watch)
+    last = problem.longest
+    draws = Tape(key, np.asarray(ids), last, lineage).start()
+    # who goes on from a copy has the numbers of others behind it
+    tape = Tape(key, np.asarray(ids), last, lineage if start is None else None)
+    if start is None:
+        x, a_0, law_0 = _reset(problem, proposal, component, draws, watch)
+        waiting = np.zeros(0, np.int64)
+    else:
+        x, a_0, law_0 = start.x[:0], start.a_0, start.law_0
+        waiting = np.argsort(start.t, kind="stable")
     first = 0 if law_0 is None else 1
     outcomes = EpisodeOutcomes.none(n, first)
-    last = problem.longest
-    left = n * last if total is None else total - n * first
+    left = n * last if total is None else total - (n * first if start is None else 0)
     persistent = any(q.persistent for q in proposal.components)
     whole = draws.stream(MIXTURE, problem.nominal.dim) if persistent else None
     luck = draws.stream(ROULETTE, 1)[:, 0]
     rows, alive, s_end = _Rows(), np.arange(n), None
-    tape = Tape(key, np.asarray(ids), last)
-    for t in range(last):
+    if start is not None:
+        alive, s_end = alive[:0], start.s.copy()
+        outcomes.margin[:], outcomes.length[:] = start.margin, start.t + first
+    for t in range(0 if start is None else int(start.t.min()), last):
+        if start is not None and len(waiting):
+            joining = waiting[start.t[waiting] == t]
+            waiting = waiting[len(joining) :]
+            x, alive = np.concatenate([x, start.x[joining]]), np.concatenate([alive, joining])
+            if not len(alive):
+                continue
         left -= len(alive)
         if left < 0:
             break
@@ -128,15 +191,18 @@ def rollout(
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
         s_end[alive] = s
         ended = judge(problem, x, alive, t, outcomes)
+        if follow:
+            rows.follow(tape.numbers(np.array([t]), alive)[:, 0], outcomes.seen[alive], x)
         killed = ~ended & (luck[alive] > _survival(proposal, component[alive], s, t + 1))
         outcomes.ended_by_roulette[alive] = killed
         ended |= killed
-        if ended.all():
+        if ended.all() and not len(waiting):
             alive = alive[:0]
             break
         if ended.any():
             x, alive = x[~ended], alive[~ended]
     outcomes.unresolved[alive] = True
+    outcomes.unresolved[waiting] = True
     margin = episode_margin(problem, outcomes.margin, outcomes.kind > 0)
     margin[outcomes.ended_by_roulette] += np.inf
     return Episodes(
@@ -150,7 +216,7 @@ def rollout(
         s_end=s_end if s_end is not None else problem.observe(x),
         a_0=a_0,
         law_0=law_0,
-        **rows.sorted(),
+        **rows.sorted(n),
     )
 
 
@@ -247,6 +313,7 @@ def judge(
             raise SimulationError(
                 "`margin` returned a value that is not a number: mend it, or leave it out"
             )
+        outcomes.seen[alive] = m
         seen = m if not problem.judge_at_end else np.where(ended, m, np.inf)
         outcomes.margin[alive] = np.minimum(outcomes.margin[alive], seen)
     outcomes.kind[alive] = kind

@@ -9,6 +9,7 @@ from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.branches import Branches
 from apeval.simulate.episode_source import EpisodeSource, RunStoppedError
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.task import cut
@@ -105,16 +106,27 @@ class Simulation:
         """A part with a budget of its own; what it simulates is booked here as well."""
         return Simulation(self.problem, self.key, budget, source=self.source, whole=self)
 
-    def run(self, proposal: Mixture, n: int, position: int) -> Episodes:
-        """Simulate the next n episodes; they stand at `position` … of their stage."""
+    def run(
+        self,
+        proposal: Mixture,
+        n: int,
+        position: int,
+        branches: Branches | None = None,
+        follow: bool = False,
+        whole: bool = False,
+    ) -> Episodes:
+        """Simulate the next n episodes; they stand at `position` … of their stage. They may be
+        `branches` of others; with `follow` others may branch off them. As a `whole` they come back
+        although somebody asked to stop."""
         if n < 1:
             raise ApevalError("a batch needs at least one episode")
         total = self.steps_left
         if total is not None and n * self.most_decisions <= total:
             total = None  # it cannot be reached
-        tasks = cut(proposal, self._next_id, position, n, self.problem.chunk, total)
+        first, size = self.next_id, self.problem.chunk
+        tasks = cut(proposal, first, position, n, size, total, branches, follow)
         blocks = []
-        for block in self.source.stream(tasks):
+        for block in self.source.stream(tasks, whole):
             self.book(block, proposal)
             blocks.append(block)
         return join(blocks)
@@ -125,11 +137,12 @@ class Simulation:
 
     def pause(self) -> None:
         """Where a learner that simulates by itself can be stopped."""
-        if self.source.ends(self._next_id, 1):
+        if self.source.ends(self.next_id, 1):
             raise RunStoppedError
 
     @property
-    def _next_id(self) -> int:
+    def next_id(self) -> int:
+        """The number of the episode that comes next."""
         return self.episodes if self.whole is None else self.whole.episodes
 
     def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:

@@ -12,6 +12,7 @@ from apeval.errors import ProblemError, SimulationError, blame, within_apeval
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.branches import Branches
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.rollout import EpisodeObserver, rollout
 
@@ -28,6 +29,10 @@ class Task:
     n: int
     total: int | None = None
     """Decisions that the block may make in all; None: as many as its episodes take."""
+    branches: Branches | None = None
+    """Where its episodes branch off others; None: they begin at the beginning."""
+    follow: bool = False
+    """Whether others may branch off them (`Episodes.trace`)."""
 
     def simulate(
         self, problem: Problem, key: IntArray, watch: EpisodeObserver | None = None
@@ -35,13 +40,25 @@ class Task:
         """Roll the block."""
         each = np.arange(self.n)
         ids, positions = self.first + each, self.position + each
-        return rollout(problem, self.proposal, key, ids, positions, self.total, watch)
+        if self.branches is None:
+            return rollout(
+                problem, self.proposal, key, ids, positions, self.total, watch, follow=self.follow
+            )
+        return self.branches.simulate(
+            problem, self.proposal, key, ids, positions, self.total, watch
+        )
 
     def alone(self) -> Iterator[Task]:
         """Each of its episodes as a block of its own, with its part of the decisions."""
         total = None if self.total is None else max(1, self.total // self.n)
         for k in range(self.n):
-            yield replace(self, first=self.first + k, position=self.position + k, n=1, total=total)
+            yield self.single(k, total)
+
+    def single(self, k: int, total: int | None = None) -> Task:
+        """Its k-th episode as a block of its own, from the start."""
+        branches = None if self.branches is None else self.branches.part(k, k + 1).replayed()
+        first, position = self.first + k, self.position + k
+        return replace(self, first=first, position=position, n=1, total=total, branches=branches)
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,14 @@ class Trouble:
 
 
 def cut(
-    proposal: Mixture, first: int, position: int, n: int, size: int, total: int | None
+    proposal: Mixture,
+    first: int,
+    position: int,
+    n: int,
+    size: int,
+    total: int | None,
+    branches: Branches | None = None,
+    follow: bool = False,
 ) -> list[Task]:
     """n episodes as blocks of at most `size`, each with its proportional share of `total`. Who
     simulates them, and how many do, has no say in it.
@@ -70,7 +94,10 @@ def cut(
     for start in range(0, n, size):
         end = min(start + size, n)
         share = None if total is None else total * end // n - total * start // n
-        tasks.append(Task(proposal, first + start, position + start, end - start, share))
+        mine = None if branches is None else branches.part(start, end)
+        tasks.append(
+            Task(proposal, first + start, position + start, end - start, share, mine, follow)
+        )
     return tasks
 
 

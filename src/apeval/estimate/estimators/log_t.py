@@ -7,7 +7,7 @@ from scipy.stats import t as student
 
 from apeval.estimate.estimator import estimator
 from apeval.estimate.sample import Sample
-from apeval.estimate.weighted import bound_by_nominal, effective_size, next_counted, stratified
+from apeval.estimate.weighted import bound_by_nominal, effective, next_counted, stratified
 from apeval.problem.types import BoolArray
 
 _THIN, _THINNEST = 5.0, 2.0  # effective failures below which a log-t interval says too much
@@ -23,7 +23,7 @@ def interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, 
     mean, error = stratified(sample, values)
     if mean <= 0.0:
         return 0.0, bound_by_nominal(sample, hit, confidence)
-    ess = effective_size(values[hit])
+    ess = effective(sample, values, hit)
     lo, _ = _log_t(mean, error, ess, confidence)
     # Sums of skewed weights miss upwards: a sample without its heavy failures has a low mean and
     # a small variance at once. The upper end therefore counts one more failure, as heavy as the

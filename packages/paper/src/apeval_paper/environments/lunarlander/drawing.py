@@ -23,7 +23,7 @@ def draw(problem: Problem, it: RecordedEpisode) -> Scene:
     p, record = problem.parameters, it.record
     frames = int(p["frames"])
     simulator = Simulator(True, frames, int(p["reset_seed"]), bool(p["random_start"]))
-    x = simulator.reset(Draws(np.array(record.key, np.uint64), np.array([record.id])))
+    x = simulator.reset(Draws(np.array(record.key, np.uint64), np.array([record.root])))
     lander = x.landers[0]
     w = np.asarray(record.a_E, np.float64)
     body, fires = [_bodies(lander)], [(False, 0)]
