@@ -69,7 +69,8 @@ class Genealogy:
         held = parts != 0.0
         label = np.stack([self.population[held], self.family[held]], axis=1)
         names, row = np.unique(label, axis=0, return_inverse=True)
-        return names[:, 0], np.bincount(row.reshape(-1), parts[held], len(names))
+        sums = np.bincount(row.reshape(-1), parts[held], len(names)).astype(np.float64)
+        return names[:, 0], sums
 
     def variance(self, parts: FloatArray) -> float:
         """The variance of Σ parts (≥ 0, 0 for episodes of no population), never below that of an

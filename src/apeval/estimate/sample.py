@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -115,7 +116,7 @@ class Sample:
 
     def first(self, n: int) -> Sample:
         """The first n episodes, as if the stage had ended there."""
-        cut = {k: getattr(self, k)[:n] for k in _FIELDS}
+        cut: dict[str, Any] = {k: getattr(self, k)[:n] for k in _FIELDS}
         log_share = None if self.log_share is None else self.log_share[:n]
         genealogy = None
         if self.genealogy is not None and n < self.n:
@@ -127,9 +128,7 @@ class Sample:
             cut["log_q"] = cut["log_q"] + scale
         elif self.genealogy is not None:
             genealogy = self.genealogy
-        return Sample(
-            **cut, log_share=log_share, estimator=self.estimator, genealogy=genealogy
-        )
+        return Sample(**cut, log_share=log_share, estimator=self.estimator, genealogy=genealogy)
 
 
 _MORE = ("log_share", "estimator", "genealogy")

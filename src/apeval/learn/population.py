@@ -39,8 +39,10 @@ class Score(Protocol):
     """How near to failure a state is: any function of what an episode has been so far keeps the
     estimate unbiased, and a better one makes it more precise."""
 
-    top: float
-    """A score beyond which no state says more."""
+    @property
+    def top(self) -> float:
+        """A score beyond which no state says more."""
+        ...
 
     def __call__(self, t: IntArray, margin: FloatArray) -> FloatArray:
         """The score after decision t, row by row."""
@@ -163,7 +165,7 @@ class Population:
         level = self._path[:, -1]
         place = max(1, int(_KILLED * len(level))) - 1
         Z = float(np.partition(level, place)[place])
-        if Z >= self.score.top:
+        if self.score.top <= Z:
             return None
         live = np.flatnonzero(level > Z)
         if not len(live):

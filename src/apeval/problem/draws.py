@@ -77,9 +77,16 @@ class Tape:
     _AHEAD = 16
 
     def __init__(
-        self, key: IntArray, ids: IntArray, last: int, lineage: Lineage | None = None
+        self,
+        key: IntArray,
+        ids: IntArray,
+        last: int,
+        lineage: Lineage | None = None,
+        since: IntArray | None = None,
     ) -> None:
+        """`since`: the first decision of each episode, where they do not all begin at 0."""
         self.key, self.ids, self.last, self.lineage = key, ids, last, lineage
+        self.since = since
         self._drawn: dict[tuple[int, int, int], tuple[int, IntArray, FloatArray]] = {}
 
     def at(self, t: int, rows: IntArray) -> Draws:
@@ -103,8 +110,12 @@ class Tape:
         if not start <= t < start + drawn.shape[1]:
             ahead = np.arange(t, min(t + self._AHEAD, max(self.last, t + 1)))
             start, where = t, np.full(len(self.ids), -1)
-            where[rows] = np.arange(len(rows))
-            drawn = _uniforms(self.key, self.numbers(ahead, rows), ahead, purpose, first, blocks)
+            mine = rows
+            if self.since is not None:
+                joining = np.flatnonzero((self.since > t) & (self.since <= ahead[-1]))
+                mine = np.concatenate([rows, joining])
+            where[mine] = np.arange(len(mine))
+            drawn = _uniforms(self.key, self.numbers(ahead, mine), ahead, purpose, first, blocks)
             self._drawn[address] = (start, where, drawn)
         read: FloatArray = drawn[where[rows], t - start]
         return read

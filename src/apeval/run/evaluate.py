@@ -22,13 +22,16 @@ from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.remedies import Note, Option
 from apeval.run.failure_modes import find_modes
-from apeval.run.frozen_stage import FrozenStage, reduce, run_frozen_stage
+from apeval.run.frozen_stage import FrozenStage, run_frozen_stage
 from apeval.run.interrupt import interrupts
+from apeval.run.population_stage import population_notes
 from apeval.run.progress import Listener, ProgressReporter
+from apeval.run.reduction import reduce
 from apeval.run.request import Request, request
 from apeval.run.result import FinalStage, Kind, Result
 from apeval.run.run_options import RunKeywords, RunOptions, check_names, with_options
 from apeval.run.run_recorder import IDENTITY, FinishedRun, RunRecorder
+from apeval.run.second_opinion import SecondOpinion, ask, first_part, opinion_notes
 from apeval.run.target_answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
@@ -155,6 +158,8 @@ def _conduct(
         recorder.begin({**asked.as_json(), IDENTITY: identity})
     options, problem = asked.options, source.problem
     budget, target = options.budget, options.target
+    whole = budget
+    budget = first_part(whole) if options.second_opinion else whole
     planned = budget if target is None else to_learn(budget, problem)
     simulation = Simulation(problem, source.key, planned, source=source)
     learner = asked.method.start(problem, asked.config)
@@ -168,8 +173,12 @@ def _conduct(
         options.estimator, learner.populations(),
     )  # fmt: skip
     explored = _explored(learner.exploration(), proposal, frozen.sample)
+    simulation.budget = whole
+    opinion = None
+    if options.second_opinion and not frozen.interrupted:
+        opinion = ask(simulation, frozen.sample, options.confidence, target is not None)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
-    answer = _answer(learner, simulation, frozen, explored, asked, differs)
+    answer = _answer(learner, simulation, frozen, explored, asked, differs, opinion)
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
     known = None if truth is None else truth.value
@@ -222,6 +231,7 @@ def _answer(
     explored: Explored | None,
     asked: Request,
     differs: list[Note],
+    opinion: SecondOpinion | None,
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
     failures, wanted, below = int(sample.failed.sum()), asked.options.target, asked.options.below
@@ -231,7 +241,8 @@ def _answer(
     basis, budget = learner.basis(), simulation.budget
     notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
     value = None if notes else learner.value()  # said already
-    notes = differs + notes + learner.warnings()
+    notes = differs + notes + learner.warnings() + opinion_notes(opinion)
+    notes += population_notes(frozen.populations)
     notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
     notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
     notes = joined(notes, budget, target.error if target is not None and target.met else None)
@@ -272,6 +283,7 @@ def _answer(
         "warnings": tuple(note.text for note in notes),
         "interrupted": frozen.interrupted,
         "checked": asked.options.check,
+        "second_opinion": opinion,
         "curve": tuple(learner.curve()),
         "records": frozen.records,
     }

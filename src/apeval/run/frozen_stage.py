@@ -82,7 +82,9 @@ class _Earlier:
         """The combined sample; the frozen stage has what is left of 1. Where a target makes it
         longer than planned, the shares of the early batches shrink in proportion: they would
         else keep their part of the error, and no number of episodes could reach the target."""
-        final = replace(samples[0] if len(samples) == 1 else join(samples), estimator=self.estimator)
+        final = replace(
+            samples[0] if len(samples) == 1 else join(samples), estimator=self.estimator
+        )
         if not self.stages:
             return final
         shrunk = self.planned / final.n if final.n > self.planned else 1.0

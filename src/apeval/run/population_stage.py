@@ -10,7 +10,9 @@ from apeval.estimate.genealogy import Genealogy
 from apeval.estimate.sample import Sample, join
 from apeval.learn.method import PopulationPlan
 from apeval.learn.population import Forecast, Population
+from apeval.learn.splitting import strayed
 from apeval.problem.types import FloatArray, IntArray
+from apeval.remedies import Note
 from apeval.run.reduction import reduce
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episode_source import RunStoppedError
@@ -188,3 +190,20 @@ class PopulationStage:
         values = np.array([it.log_probability for it in known])
         log_p = float(np.logaddexp.reduce(values + np.log(n / n.sum())))
         return Forecast(log_p, float(np.average([it.per_nat for it in known], weights=n)))
+
+
+def population_notes(stage: PopulationStage | None) -> list[Note]:
+    """What went wrong with branches."""
+    if stage is None:
+        return []
+    notes = [strayed()] if stage.strayed else []
+    if stage.extinct and stage.populations:
+        notes.append(
+            Note(
+                f"{stage.extinct} of {stage.populations} populations died out: all of their "
+                "particles came to one level, as with a margin that moves in jumps. They count "
+                "with 0",
+                serious=False,
+            )
+        )
+    return notes

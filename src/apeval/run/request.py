@@ -13,6 +13,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.settings import build
 from apeval.run.result import plain
 from apeval.run.run_options import DEFAULTS, RunOptions
+from apeval.run.second_opinion import check_second_opinion
 
 
 def default_method(problem: Problem) -> str:
@@ -75,6 +76,8 @@ def request(problem: Problem, options: RunOptions) -> Request:
     reason = chosen.suits(problem)
     if reason:
         raise ApevalError(reason)
+    if options.second_opinion:
+        check_second_opinion(problem, chosen.name)
     config = build(chosen.config, options.settings or {})
     resolved = dataclasses.replace(
         options,

@@ -12,6 +12,7 @@ from apeval.estimate.diagnostics import Diagnostics
 from apeval.estimate.sample import AUTO
 from apeval.estimate.tail import TailPoint
 from apeval.run.failure_modes import Mode
+from apeval.run.second_opinion import SecondOpinion
 from apeval.run.target_answers import BelowAnswer, TargetAnswer
 
 SCHEMA_VERSION = 2
@@ -124,6 +125,8 @@ class Result:
     """Whether the problem was looked over before the run, and episodes repeated after it."""
     estimator: str = AUTO
     """How the interval was made, by name."""
+    second_opinion: SecondOpinion | None = None
+    """What another method says, and whether the two agree; None where nobody asked."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)
     """(steps, learned v(s0)) along the way."""
     records: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)

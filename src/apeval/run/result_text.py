@@ -19,7 +19,13 @@ def describe(result: Result) -> str:
     """The number first, or, where it cannot be trusted, why not."""
     title = f"{result.problem or 'problem'} · {result.method} · seed {result.seed}"
     warnings = [line("warning", text) for text in result.warnings]
-    body = [*_headline(result), *_answers(result), *_modes(result), *_basis(result)]
+    body = [
+        *_headline(result),
+        *_answers(result),
+        *_opinion(result),
+        *_modes(result),
+        *_basis(result),
+    ]
     if result.trusted:
         return "\n".join([title, *body, *warnings])
     return "\n".join([title, *warnings, *body])
@@ -79,6 +85,15 @@ def _answers(result: Result) -> Iterable[str]:
         yield line(f"below {below.below:.3g}", text)
 
 
+def _opinion(result: Result) -> Iterable[str]:
+    it = result.second_opinion
+    if it is not None:
+        lo, hi = it.interval
+        verdict = "agrees" if it.agrees else "disagrees"
+        text = f"{it.method} {verdict}: {it.estimate:.3e} ({lo:.2e} … {hi:.2e})"
+        yield line("second opinion", f"{text}, with {it.share:.0%} of the budget")
+
+
 def _modes(result: Result) -> Iterable[str]:
     for number, mode in enumerate(result.modes, start=1):
         lo, hi = mode.share_interval
@@ -100,7 +115,7 @@ def _basis(result: Result) -> Iterable[str]:
     yield line(
         "simulated",
         f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on "
-        f"{final.episodes:,} from frozen proposals with {final.failures:,} failures "
+        f"{final.episodes:,} from {_drawn(result)} with {final.failures:,} failures "
         f"(effectively {final.ess:.0f}){ended}",
     )
     if len(result.kinds) > 1:
@@ -112,6 +127,10 @@ def _basis(result: Result) -> Iterable[str]:
             "a failure mode that the learned adversary never produces would have been seen only "
             f"if more likely than {result.detection_limit:.1e}",
         )
+
+
+def _drawn(result: Result) -> str:
+    return "populations" if result.method == "splitting" else "frozen proposals"
 
 
 def range_in_words(lo: float, hi: float) -> str:

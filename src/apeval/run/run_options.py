@@ -93,7 +93,8 @@ class PlanKeywords(SimulationKeywords, total=False):
     """
     estimator: str
     """How the interval is made: `"auto"` (the default: what fits how the episodes were drawn),
-    `"log-t"`, `"weighted-count"`, or one of your own. The estimate is the same with all."""
+    `"log-t"`, `"weighted-count"`, `"families"`, or one of your own. The estimate is the same with
+    all."""
 
 
 class RunKeywords(PlanKeywords, total=False):
@@ -113,6 +114,12 @@ class RunKeywords(PlanKeywords, total=False):
     """Say whether the probability is shown to lie below this bound, such as 1e-5.
 
     The answer is shown, refuted or undecided.
+    """
+    second_opinion: bool
+    """Spend a fifth of the budget on `splitting`, which shares nothing with the method, and say
+    whether the two agree.
+
+    A result whose second opinion disagrees is not trusted. The problem needs a margin.
     """
 
 
@@ -145,6 +152,7 @@ class RunOptions:
     on_interrupt: str = field(default=RAISE, metadata=_NOT_STORED | _NO_FLAG)
     check: bool = True
     estimator: str = "auto"
+    second_opinion: bool = False
 
     def __post_init__(self) -> None:
         """Names of methods, settings, estimators and backends are looked up when the run starts."""
@@ -167,6 +175,7 @@ class RunOptions:
         if self.on_interrupt not in (FINISH, RAISE):
             raise unknown("value of on_interrupt", str(self.on_interrupt), (FINISH, RAISE))
         self._set("check", bool(self.check))
+        self._set("second_opinion", bool(self.second_opinion))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

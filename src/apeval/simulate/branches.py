@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from apeval.problem.laws import Law
 from apeval.problem.lineage import Lineage
 from apeval.problem.problem import Problem
-from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
+from apeval.problem.types import BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import PER_EPISODE, BranchTrace, Episodes
 from apeval.simulate.rollout import EpisodeObserver, StartStates, rollout
@@ -116,9 +117,7 @@ def shared_part(parents: Episodes, chosen: IntArray, since: IntArray) -> Episode
     )
 
 
-def _states(
-    problem: Problem, shared: Episodes, since: IntArray, chosen: IntArray
-) -> StartStates:
+def _states(problem: Problem, shared: Episodes, since: IntArray, chosen: IntArray) -> StartStates:
     """Where the chosen episodes stand after the decisions that they share. What a method sees of
     that state is not known before the next decision; s_end stands in until then."""
     trace = shared.trace
@@ -149,14 +148,13 @@ def _spliced(shared: Episodes, new: Episodes | None, rows: IntArray) -> Episodes
         return shared
     episode = np.concatenate([shared.episode, rows[new.episode]])
     order = np.argsort(episode, kind="stable")
-    per_row = {
+    arrays: dict[str, Any] = {
         name: np.concatenate([getattr(shared, name), getattr(new, name)])[order]
         for name in _PER_ROW
     }
-    per_episode: dict[str, Array] = {}
     for name in ("length", "kind", "unresolved", "ended_by_roulette", "margin", "s_end"):
-        per_episode[name] = getattr(shared, name).copy()
-        per_episode[name][rows] = getattr(new, name)
+        arrays[name] = getattr(shared, name).copy()
+        arrays[name][rows] = getattr(new, name)
     law = Law.stack([shared.law, new.law], [len(shared.t), len(new.t)]).take(order)
     one, two = shared.trace, new.trace
     trace = None
@@ -170,6 +168,4 @@ def _spliced(shared: Episodes, new: Episodes | None, rows: IntArray) -> Episodes
             x,
             one.copied,
         )
-    return replace(
-        shared, episode=episode[order], law=law, trace=trace, **per_row, **per_episode
-    )
+    return replace(shared, episode=episode[order], law=law, trace=trace, **arrays)

@@ -195,6 +195,8 @@ class EpisodeSource:
     def _keep(self, block: Episodes, position: int) -> None:
         if self.journal is None:
             return
+        if self._kept and (self._kept[-1].trace is None) != (block.trace is None):
+            self.flush()  # a batch has traces of all its episodes, or of none
         if not self._kept:
             self._position = position
         self._kept.append(block)

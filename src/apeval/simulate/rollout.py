@@ -72,7 +72,7 @@ class _Rows:
     def _trace(self, order: IntArray, n: int) -> BranchTrace | None:
         if not self.drawn:
             return None
-        drawn, margin = (np.concatenate(it)[order] for it in (self.drawn, self.margin))
+        drawn, margin = np.concatenate(self.drawn)[order], np.concatenate(self.margin)[order]
         x = np.concatenate(self.x)[order] if len(self.x) == len(self.drawn) else None
         return BranchTrace(drawn, margin, x, np.zeros(n, np.int64))
 
@@ -146,9 +146,10 @@ def rollout(
     n = len(ids)
     component = proposal.assign(position)
     last = problem.longest
-    draws = Tape(key, np.asarray(ids), last, lineage).start()
-    # who goes on from a copy has the numbers of others behind it
-    tape = Tape(key, np.asarray(ids), last, lineage if start is None else None)
+    tape = Tape(key, np.asarray(ids), last, lineage)
+    draws = tape.start()
+    if start is not None:  # who goes on from a copy has the numbers of others behind it
+        tape = Tape(key, np.asarray(ids), last, since=start.t)
     if start is None:
         x, a_0, law_0 = _reset(problem, proposal, component, draws, watch)
         waiting = np.zeros(0, np.int64)

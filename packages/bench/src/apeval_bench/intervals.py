@@ -22,7 +22,8 @@ from apeval.learn.whitened import log_phi, to_action, to_z
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
-from apeval.run.frozen_stage import reduce, run_frozen_stage
+from apeval.run.frozen_stage import run_frozen_stage
+from apeval.run.reduction import reduce
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, Situation, mixture
 from apeval.simulate.rollout import rollout
 from apeval.simulate.simulation import Budget, Simulation

@@ -12,7 +12,7 @@ from apeval.environments import make
 from apeval.learn.whitened import to_action, to_z
 from apeval.problem.draws import make_key
 from apeval.problem.types import Array, FloatArray
-from apeval.run.frozen_stage import reduce
+from apeval.run.reduction import reduce
 from apeval.simulate.adversary import Adversary, Nominal, Situation, mixture
 from apeval.simulate.simulation import Budget, Simulation
 from apeval_bench.cells import Cell, run_cells
