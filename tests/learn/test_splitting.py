@@ -19,7 +19,7 @@ from apeval.run.population_stage import PopulationStage
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.replay import Record, record, replay
 from apeval.simulate.simulation import Budget, Simulation
-from apeval_bench.splitting import PROBLEMS, one_population
+from apeval_bench.splitting_accuracy import PROBLEMS, one_population
 
 ERRORS = 4.0  # standard errors
 
@@ -29,7 +29,7 @@ def test_populations_are_unbiased_and_know_their_variance(name: str) -> None:
     """The mean of many populations against the exact value, and the mean of their own variances
     against the variance between them, whose relative standard error is that of squares."""
     problem, truth = PROBLEMS[name]()
-    found = np.array([one_population(problem, 12, seed) for seed in range(150)])
+    found = np.array([one_population(problem, 12, seed) for seed in range(100)])
     value, variance = found[:, 0], found[:, 1]
     error = value.std(ddof=1) / np.sqrt(len(value))
     assert abs(value.mean() - truth) <= ERRORS * error
@@ -58,12 +58,12 @@ def stage_of(problem: Problem, budget: Budget, n: int) -> PopulationStage:
     return stage
 
 
-@pytest.mark.parametrize("steps", [90, 130, 200])
+@pytest.mark.parametrize("steps", [90, 160])
 def test_a_budget_that_ends_a_population_leaves_it_unbiased(steps: int) -> None:
     """Which round is the last follows from what the rounds before it took."""
     problem, truth = PROBLEMS["uncontrolled"]()
     values = []
-    for seed in range(200):
+    for seed in range(120):
         simulation = Simulation(problem.blind(), make_key(seed), Budget(steps=steps))
         it = Population(simulation, only(Nominal()), 12, 0, MarginScore())
         it.advance()

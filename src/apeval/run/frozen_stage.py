@@ -179,7 +179,8 @@ def run_frozen_stage(
     shown_at, shown = 0.0, None
     teller = ProgressReporter(listener, simulation, target)
     teller.tell(ESTIMATING)
-    simulation.begin_stage()
+    if populations is None:  # whose episodes are as long as those of the pilot
+        simulation.begin_stage()
     flow: _Blocks | PopulationStage = _Blocks(simulation, proposal)
     if populations is not None:
         flow = PopulationStage(simulation, proposal, populations, open_end=target is not None)

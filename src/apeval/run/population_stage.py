@@ -24,7 +24,7 @@ _FEWEST = 2  # particles
 
 
 @dataclass
-class _Drawn:
+class _CountedPopulation:
     """A population with its share of the estimate, fixed before it was drawn."""
 
     population: Population
@@ -76,8 +76,8 @@ class PopulationStage:
         """Those whose population is over: they count."""
         self.stopped = False
         """Whether it ended because somebody asked."""
-        self._done: list[_Drawn] = []
-        self._now: _Drawn | None = None
+        self._done: list[_CountedPopulation] = []
+        self._now: _CountedPopulation | None = None
         self._rest = 1.0
         self._last = False
 
@@ -137,23 +137,23 @@ class PopulationStage:
         """Keep what is under way."""
         self.simulation.source.flush()
 
-    def _keep(self, now: _Drawn) -> None:
+    def _keep(self, now: _CountedPopulation) -> None:
         self._done.append(now)
         self._now = None
         self.whole = self.position
 
-    def _begin(self) -> _Drawn | None:
+    def _begin(self) -> _CountedPopulation | None:
         """The next population, its size and its share."""
         it, plan = self.simulation, self.plan
         left = it.steps_left if it.budget.steps is not None else it.episodes_left
         each = self._each()
         total = _USED * (left or 0) / each if each is not None else float(plan.most)
-        most = min(float(plan.most), total)
+        most = min(float(plan.most), total, float(it.affordable()))
         count = max(1, round(total / max(most, 1.0)))
         if self._last or (self.open_end and self._done and total < _FEWEST):
             return None
         last = count == 1
-        n = min(int(total if last else most), it.affordable())
+        n = int(min(total, it.affordable()) if last else most)
         if n < _FEWEST:
             return None
         self._last = last
@@ -162,7 +162,7 @@ class PopulationStage:
         forecast = self._forecast() if last else None
         position = self.position
         population = Population(it, self.proposal, n, position, plan.score, forecast)
-        self._now = _Drawn(population, share)
+        self._now = _CountedPopulation(population, share)
         return self._now
 
     def _shares(self) -> FloatArray:

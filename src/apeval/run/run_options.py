@@ -93,7 +93,7 @@ class PlanKeywords(SimulationKeywords, total=False):
     """
     estimator: str
     """How the interval is made: `"auto"` (the default: what fits how the episodes were drawn),
-    `"log-t"`, `"weighted-count"`, `"families"`, or one of your own. The estimate is the same with
+    `"log-t"`, `"weighted-count"`, `"family-t"`, or one of your own. The estimate is the same with
     all."""
 
 

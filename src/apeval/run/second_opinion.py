@@ -84,7 +84,6 @@ def ask(
     try:
         while learner.advance(part):
             simulation.pause()
-        part.begin_stage()
         found = run_frozen_stage(
             learner.proposal(), part, confidence, populations=learner.populations()
         )

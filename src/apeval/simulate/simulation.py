@@ -121,7 +121,8 @@ class Simulation:
         if n < 1:
             raise ApevalError("a batch needs at least one episode")
         total = self.steps_left
-        if total is not None and n * self.most_decisions <= total:
+        copied = 0 if branches is None else int(branches.copied.sum())
+        if total is not None and n * self.most_decisions - copied <= total:
             total = None  # it cannot be reached
         first, size = self.next_id, self.problem.chunk
         tasks = cut(proposal, first, position, n, size, total, branches, follow)

@@ -1,4 +1,4 @@
-"""`families`: Student's interval of log v for episodes that branched off each other."""
+"""`family-t`: Student's interval of log v for episodes that branched off each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _THIN, _THINNEST = 5.0, 2.0  # effective families below which Monte Carlo's own 
 
 
 @estimator(
-    "families",
+    "family-t",
     description="Student's interval of the logarithm, with the variance between families of "
     "episodes that branched off each other",
 )
