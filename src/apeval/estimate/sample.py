@@ -137,7 +137,7 @@ _FIELDS = tuple(f.name for f in fields(Sample) if f.name not in _MORE)
 
 def join(samples: Sequence[Sample]) -> Sample:
     """Several samples from the same mixture as one."""
-    arrays = {k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS}
+    arrays: dict[str, Any] = {k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS}
     return Sample(**arrays, estimator=samples[0].estimator)
 
 

@@ -33,6 +33,7 @@ _KILLED = 0.1  # of the particles in a round, at the least one
 _NEAREST = float(np.nextafter(0.0, 1.0))  # margin of a state that has not failed, at the least
 _ROUNDING = (1e-6, 1e-9)  # relative, absolute: a network's last digits depend on its batch
 _SPARE = 0.5  # nats that a forecast leaves to go at the least
+_SAFE, _GROWTH = 1.0, 1.2  # nats beyond a forecast, and growth in a round, where much is left
 
 
 class Score(Protocol):
@@ -171,9 +172,11 @@ class Population:
         if not len(live):
             self.extinct = True
             return None
-        branches, parents = self._branch(particles, lineage, live, len(level) - len(live), Z)
-        K = self._affordable(branches, len(live))
-        return (Z, branches.part(0, K), parents[:K]) if K else None
+        since = np.argmax(self._path[live] > Z, axis=1) + 1
+        K = min(self._wanted(len(level), len(live)), self._affordable(particles, since))
+        if K < 1:
+            return None
+        return (Z, *self._branch(particles, lineage, live, since, K))
 
     def _round(self, Z: float, branches: Branches, parents: IntArray) -> Episodes:
         """Kill, and let the branches grow."""
@@ -201,13 +204,13 @@ class Population:
         return new
 
     def _branch(
-        self, particles: Episodes, lineage: Lineage, live: IntArray, K: int, Z: float
+        self, particles: Episodes, lineage: Lineage, live: IntArray, first_above: IntArray, K: int
     ) -> tuple[Branches, IntArray]:
-        """K branches off survivors, each where its score first exceeds Z."""
+        """K branches off survivors, each where its score is first above Z."""
         ids = self.simulation.next_id + np.arange(K)
         u = Draws(self.simulation.key, ids).stream(BRANCH, 1)[:, 0]
-        parents = live[(u * len(live)).astype(np.int64)]
-        since = np.argmax(self._path[parents] > Z, axis=1) + 1
+        drawn = (u * len(live)).astype(np.int64)
+        parents, since = live[drawn], first_above[drawn]
         first = int(particles.law_0 is not None)
         length = particles.length[parents]
         over = (since + first == length) & ~particles.unresolved[parents]
@@ -221,26 +224,31 @@ class Population:
         )
         return branches, parents
 
-    def _affordable(self, branches: Branches, M: int) -> int:
-        """How many of the branches the budget has room for: all of them, as long as it surely has;
-        fewer where the forecast says that the rest of the way would take more than is left."""
+    def _wanted(self, N: int, M: int) -> int:
+        """How many branches stand in for the killed N − M: as many, unless a forecast says that
+        the rest of the way would take more of the budget than is left, or much less."""
+        it, K = self.simulation, N - M
+        if self.forecast is None or self.forecast.per_nat <= 0.0:
+            return K
+        left = it.steps_left if it.budget.steps is not None else it.episodes_left
+        nats = self._log_mass - self.forecast.log_probability
+        fewer = (left or 0) / (max(nats, _SPARE) * self.forecast.per_nat)
+        more = (left or 0) / ((nats + _SAFE) * self.forecast.per_nat) if nats > 0.0 else 0.0
+        most = min(more, _GROWTH * N)
+        return max(int(min(fewer, max(most, N))) - M, 1)
+
+    def _affordable(self, particles: Episodes, since: IntArray) -> int:
+        """How many branches the budget surely has room for, whichever survivors they are of: a
+        number that depended on who is drawn would make the cheap ones likelier."""
         it = self.simulation
-        K = len(branches.since)
         if it.steps_left is None:
-            each, left = np.ones(K), float(it.episodes_left or 0)
-        else:
-            most = it.most_decisions
-            if it.problem.horizon is None:
-                most = min(most, 2 * it.longest_seen)
-            each = np.maximum(most - branches.copied, 1) * ~(branches.over & (branches.copied > 0))
-            left = float(it.steps_left)
-        fits = int(np.searchsorted(np.cumsum(each), left, side="right"))
-        if self.forecast is None or fits == 0:
-            return fits
-        to_go = max(self._log_mass - self.forecast.log_probability, _SPARE)
-        room = max(left, 0.0)
-        wanted = room / max(to_go * self.forecast.per_nat, 1e-12)
-        return min(fits, max(int(wanted) - M, 1))
+            return it.episodes_left or 0
+        most = it.most_decisions
+        if it.problem.horizon is None:
+            most = min(most, 2 * it.longest_seen)
+        if particles.trace is not None and particles.trace.x is not None:
+            most -= int(since.min()) + int(particles.law_0 is not None)
+        return it.steps_left // max(most, 1)
 
     def _spend(self, n: int, branches: Branches | None, whole: bool = False) -> Episodes:
         it = self.simulation

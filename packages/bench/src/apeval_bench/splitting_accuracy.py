@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from apeval.environments import make
+from apeval.errors import unknown
 from apeval.estimate.genealogy import Genealogy
 from apeval.learn.population import MarginScore, Population
 from apeval.problem.draws import make_key
@@ -107,15 +108,22 @@ def one_population(problem: Problem, particles: int, seed: int) -> tuple[float, 
     return total, D * float(families @ families) - (D - 1.0) * total**2
 
 
-@experiment("bench", "splitting", "bias, error and coverage of splitting", seeds=100)
+@experiment("bench", "splitting", "bias, error and coverage of splitting", seeds=100, selects=True)
 def splitting(request: ExperimentRequest) -> ExperimentReport:
     """Against exact values, against the ideal error, and against Monte Carlo."""
-    small = [{"problem": k, "seed": s} for k in PROBLEMS for s in request.all_seeds]
-    large = [{"problem": k, "episodes": n, "seed": s} for k, n in _ROWS for s in request.all_seeds]
+    known = [*PROBLEMS, *(k for k, _ in _ROWS)]
+    wanted = request.rows or known
+    for name in wanted:
+        if name not in known:
+            raise unknown("row", name, known)
+    exact = [k for k in PROBLEMS if k in wanted]
+    whole = [(k, n) for k, n in _ROWS if k in wanted]
+    small = [{"problem": k, "seed": s} for k in exact for s in request.all_seeds]
+    large = [{"problem": k, "episodes": n, "seed": s} for k, n in whole for s in request.all_seeds]
     populations = iter(run_cells("splitting-populations", measure_small, small, request))
     runs = iter(run_cells("splitting-runs", measure_run, large, request))
-    bias = [_bias(k, [next(populations) for _ in request.all_seeds]) for k in PROBLEMS]
-    rows = [_row(k, n, [next(runs) for _ in request.all_seeds]) for k, n in _ROWS]
+    bias = [_bias(k, [next(populations) for _ in request.all_seeds]) for k in exact]
+    rows = [_row(k, n, [next(runs) for _ in request.all_seeds]) for k, n in whole]
     lines = [
         f"| {_PARTICLES} particles | exact | mean of populations | standard errors off "
         "| variance between / their own |",
