@@ -124,6 +124,8 @@ class Result:
     """Whether the problem was looked over before the run, and episodes repeated after it."""
     estimator: str = AUTO
     """How the interval was made, by name."""
+    policy_memory: bool = False
+    """Whether the policy has memory: `view` says what the method saw."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)
     """(steps, learned v(s0)) along the way."""
     records: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)

@@ -1,0 +1,96 @@
+"""What `from_vector_env` adds to a vector environment's own stepping, taking turns so that other
+load hits both alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from apeval.adapt.noises import ActionNoise, ObservationNoise, ParameterNoise
+from apeval.adapt.vector import from_vector_env
+from apeval.problem.draws import make_key
+from apeval.problem.problem import Problem
+from apeval.simulate.adversary import Nominal, only
+from apeval.simulate.simulation import Budget, Simulation
+from apeval_bench.registry import ExperimentRequest
+
+_BAR = 1.2
+_ENVS, _HORIZON = 64, 100
+_TURNS = 5
+_CASES: dict[str, tuple[str, Any, Callable[[Any], Any]]] = {
+    "Pendulum-v1, noise on the action at every step": (
+        "Pendulum-v1", ActionNoise(std=0.1), lambda obs: np.zeros((len(obs), 1), np.float32),
+    ),
+    "Pendulum-v1, noise on the observation at every step": (
+        "Pendulum-v1", ObservationNoise(std=0.1), lambda obs: np.zeros((len(obs), 1), np.float32),
+    ),
+    "Pendulum-v1, gravity drawn every 10 steps": (
+        "Pendulum-v1", ParameterNoise("g", std=0.1, hold=10),
+        lambda obs: np.zeros((len(obs), 1), np.float32),
+    ),
+    "Acrobot-v1, noise on the observation at every step": (
+        "Acrobot-v1", ObservationNoise(std=0.1), lambda obs: np.ones(len(obs), np.int64),
+    ),
+}  # fmt: skip
+
+
+def measure(request: ExperimentRequest) -> list[dict[str, Any]]:
+    """Processor time of a step of all sub-environments, bare and under apeval. The policy is a
+    constant in both, and no episode ends early."""
+    import gymnasium
+
+    rows: list[dict[str, Any]] = []
+    request.tick("vector environments", 0, len(_CASES))
+    for what, (name, disturb, policy) in _CASES.items():
+        env = gymnasium.make_vec(
+            name, num_envs=_ENVS, vectorization_mode="sync", disable_env_checker=True,
+            max_episode_steps=_HORIZON,
+        )  # fmt: skip
+        problem = from_vector_env(
+            name, policy=policy, disturb=disturb, fails=_never, horizon=_HORIZON, num_envs=_ENVS
+        )
+        bare, ours = _seconds(env, problem, policy, request.first_seed)
+        env.close()
+        rows.append({"what": what, "bare": bare, "ours": ours, "ratio": ours / bare, "bar": _BAR})
+        request.tick(what, len(rows), len(_CASES))
+    return rows
+
+
+def _never(obs: Any) -> Any:
+    return np.zeros(len(obs), bool)
+
+
+def _seconds(env: Any, problem: Problem, policy: Any, seed: int) -> tuple[float, float]:
+    """Of one step of all sub-environments; the first turn warms up."""
+    simulation = Simulation(problem, make_key(seed), Budget(episodes=10**9))
+    bare = ours = 0.0
+    for turn in range(_TURNS + 1):
+        started = time.process_time()
+        obs, _ = env.reset(seed=list(range(_ENVS)))
+        actions = policy(obs)
+        for _ in range(_HORIZON):
+            env.step(actions)
+        between = time.process_time()
+        simulation.run(only(Nominal()), _ENVS, simulation.episodes)
+        if turn:
+            bare += between - started
+            ours += time.process_time() - between
+    return bare / (_TURNS * _HORIZON), ours / (_TURNS * _HORIZON)
+
+
+def as_text(rows: list[dict[str, Any]]) -> str:
+    """The costs as a table."""
+    lines = [
+        f"| a vector environment of {_ENVS} | its own step, ms | under apeval, ms | ratio "
+        "| at most |",
+        "|---|---|---|---|---|",
+    ]
+    for r in rows:
+        lines.append(
+            f"| {r['what']} | {1e3 * r['bare']:.3f} | {1e3 * r['ours']:.3f} | {r['ratio']:.2f} "
+            f"| {r['bar']:g} |"
+        )
+    return "\n".join(lines)
