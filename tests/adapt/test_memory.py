@@ -337,6 +337,43 @@ def test_an_act_without_its_state_is_refused() -> None:
         apeval.evaluate(pendulum(policy), method="mc", episodes=2)
 
 
+def test_a_state_that_acts_on_itself_is_not_shared_in_a_vector_environment() -> None:
+    """Slots of ended episodes are filled with others, which must not advance them."""
+
+    class Count:
+        steps = 0
+
+    class Counting:
+        def reset(self) -> Count:
+            return Count()
+
+        def act(self, obs: Any, state: Count) -> Any:
+            state.steps += 1
+            return 1, state
+
+    problem = apeval.from_vector_env(
+        "CartPole-v1",
+        policy=Counting(),
+        disturb=apeval.ParameterNoise("force_mag", std=5.0, hold=3),
+        views={"steps": lambda obs, info, memory: np.array([it.steps for it in memory])},
+        horizon=12,
+        num_envs=8,
+    )
+    found = blocks(problem, 8, 8)
+    assert len(np.unique(found.length)) > 1
+    for episode in range(8):
+        steps = found.s[found.rows_of(episode), 0]
+        assert np.array_equal(steps, 3 * np.arange(len(steps)))
+
+
+def test_a_module_that_takes_a_state_for_nothing_has_no_memory() -> None:
+    class Plain(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, obs: Any, state: Any = None) -> Any:
+            return obs[:, :1]
+
+    assert not pendulum(Plain()).policy_memory
+
+
 class Sequence(torch.nn.Module):  # type: ignore[misc]
     """Takes observations of many episodes for a sequence."""
 

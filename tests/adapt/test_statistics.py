@@ -160,6 +160,11 @@ def test_statistics_that_cannot_be() -> None:
     assert read_statistics(VecNormalize(make_vec_env("Pendulum-v1"), norm_obs=False)) is None
 
 
+def test_something_else_than_a_model() -> None:
+    with pytest.raises(ApevalError, match="load_sb3 was given a int"):
+        apeval.load_sb3(5)
+
+
 def test_a_density_of_normalised_observations(tmp_path: Path) -> None:
     model, _ = trained("PPO", tmp_path, norm_obs=True)
     policy: Any = apeval.sb3_stochastic(model)

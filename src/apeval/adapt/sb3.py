@@ -158,6 +158,11 @@ def load_sb3(
             with `deterministic=False`, its randomness is not known.
     """
     if not isinstance(path, str | Path):
+        if not callable(getattr(path, "predict", None)):
+            raise ApevalError(
+                f"load_sb3 was given a {type(path).__name__}: give a zip file, a folder of "
+                "rl-zoo3, or a model of Stable-Baselines3"
+            )
         return _of_model(path, normalize, deterministic)
     path = Path(path)
     zoo = zoo_run(path) if path.is_dir() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from apeval.adapt.batches import SIZE, mixed, stacked
 from apeval.adapt.memory_policy import joined_rows
 from apeval.adapt.policies import Answer, InBatches, Policy
 from apeval.adapt.recurrent_policies import RECURRENT, recurrent_layer, with_memory
-from apeval.adapt.torch_policy import as_actions, as_tensors, numbers, quietly
+from apeval.adapt.torch_policy import TorchPolicy, as_actions, as_tensors, numbers, quietly
 from apeval.errors import ProblemError, blame
 from apeval.problem.types import Array, FloatArray
 
@@ -98,6 +99,8 @@ class TorchMemoryPolicy(InBatches):
         try:
             with quietly():
                 found = self.module(as_tensors(drawn, self.module), None)
+            if not isinstance(found, tuple) and recurrent_layer(self.module) is None:
+                return TorchPolicy(self.module, self.space).fitted(space, seen)  # it keeps nothing
             _, leaves = self._asked(drawn, None)
             _, fewer = self._asked(whole, None)
         except ProblemError:
@@ -138,8 +141,6 @@ class TorchMemoryPolicy(InBatches):
 
 
 def _observations(space: Any, size: int) -> Any:
-    import copy
-
     drawn = copy.deepcopy(space)  # the user's own generator is left alone
     drawn.seed(0)
     return stacked([drawn.sample() for _ in range(size)], np.arange(size), size)

@@ -9,6 +9,7 @@ that does.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -159,8 +160,11 @@ class VectorBlock:
 
     def _chosen(self, seen: Any, at: Seats, u: FloatArray) -> Array:
         act, u, memory = self.plan.policy.act, at.everywhere(u), self.memory
-        if memory is not None and at.spread is not None:  # an ended episode's is not asked for
-            memory = [memory[slot] for slot in at.spread.tolist()]
+        if memory is not None and at.spread is not None:  # in the place of those that have ended
+            memory = [
+                memory[source] if source == slot else copy.deepcopy(memory[source])
+                for slot, source in enumerate(at.spread.tolist())
+            ]
         actions, kept = asked("policy", act, at.filled(seen), u, memory)
         self.memory = kept if at.spread is None else _kept_memory(self.memory, kept, at)
         return fit_rows(self.on.spaces.action_space, actions, self.n)
