@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from apeval.adapt.events import DropAction as DropAction
     from apeval.adapt.events import Event as Event
     from apeval.adapt.from_env import from_env as from_env
+    from apeval.adapt.memory_policy import MemoryPolicy as MemoryPolicy
     from apeval.adapt.noises import ActionNoise as ActionNoise
     from apeval.adapt.noises import CustomNoise as CustomNoise
     from apeval.adapt.noises import ObservationNoise as ObservationNoise
@@ -77,6 +78,7 @@ _HOME = {
     "FromScipy": "apeval.problem.laws.scipy_stats",
     "GaussianPolicy": "apeval.adapt.random_policies",
     "InMemory": "apeval.run.completed_run",
+    "MemoryPolicy": "apeval.adapt.memory_policy",
     "Normal": "apeval.problem.laws",
     "ObservationNoise": "apeval.adapt.noises",
     "ParameterNoise": "apeval.adapt.noises",

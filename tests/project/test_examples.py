@@ -34,11 +34,19 @@ def settings(name: str, tmp_path: Path) -> dict[str, Any]:
     if name == "hopper_mujoco":
         pytest.importorskip("mujoco", reason="the extra mujoco is not installed")
         return {"horizon": 20, "std": 0.3}
-    if name == "cartpole_sb3":
+    if name in ("cartpole_sb3", "recurrent_ppo", "normalized_sb3"):
         pytest.importorskip("stable_baselines3", reason="the extra train is not installed")
+        if name == "recurrent_ppo":
+            pytest.importorskip("sb3_contrib", reason="the extra zoo is not installed")
         path = tmp_path / "ppo.zip"
-        module(name).train(steps=1_024, path=path)
-        return {"model": str(path), "gust": 0.06}
+        module(name).train(steps=1_024 if name == "cartpole_sb3" else 128, path=path)
+        return {"model": str(path), **({"gust": 0.06} if name == "cartpole_sb3" else {})}
+    if name == "rl_zoo":
+        pytest.importorskip("stable_baselines3", reason="the extra train is not installed")
+        pytest.importorskip("yaml", reason="the extra zoo is not installed")
+        return {"folder": str(module(name).train(steps=128, folder=tmp_path / "Pendulum-v1_1"))}
+    if name == "torch_memory":
+        pytest.importorskip("torch", reason="the extra train is not installed")
     return {"stochastic_policy": {"gust": 0.12}, "numpy_simulator": {"gust": 1.0}}.get(name, {})
 
 

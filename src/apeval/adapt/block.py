@@ -80,9 +80,12 @@ def chosen(policy: Policy, ask: Ask, space: Any) -> tuple[Sequence[Any], Sequenc
 
 
 def compare_with_training(policy: Policy, make: Callable[[], Any]) -> None:
-    """Refuse a trained policy that does far worse in the undisturbed environment than it did in
-    training. An environment that fails here is left to the run, which reports it."""
-    if policy.training is None or not policy.training.comparable:
+    """Refuse an environment that lacks a wrapper of the training's, and a trained policy that does
+    far worse in the undisturbed environment than it did in training. An environment that fails
+    here is left to the run, which reports it."""
+    if policy.training is None:
+        return
+    if not policy.training.comparable and not policy.training.wrappers:
         return
     env, first = make(), np.zeros(1, np.int64)
 
@@ -103,7 +106,9 @@ def compare_with_training(policy: Policy, make: Callable[[], Any]) -> None:
         return None
 
     try:
-        policy.training.compare(episode)
+        policy.training.fit_wrappers(env)
+        if policy.training.comparable:
+            policy.training.compare(episode)
     finally:
         if hasattr(env, "close"):
             env.close()

@@ -30,15 +30,20 @@ class DecisionLayout:
     whole: bool
     """Whether one decision is the whole episode: only its start is disturbed, and a_E says how."""
     acts_first: bool
-    """Whether the policy acts at the decision's start, before nature: where it sees the truth."""
+    """Whether the policy acts at the decision's start, before nature: where it sees the truth, and
+    has no memory that would change outside of a step."""
     horizon: int | None
     """DecisionLayout in an episode."""
 
     @staticmethod
     def of(
-        sources: Sequence[DisturbanceSource], parts: Sequence[DisturbancePart], horizon: int | None
+        sources: Sequence[DisturbanceSource],
+        parts: Sequence[DisturbancePart],
+        horizon: int | None,
+        policy_memory: bool = False,
     ) -> DecisionLayout:
-        """From disturbances, their laws, and the environment steps of an episode."""
+        """From disturbances, their laws, the environment steps of an episode, and whether the
+        policy has memory."""
         steppers = [k for k, source in enumerate(sources) if not source.at_start]
         starters = [k for k, source in enumerate(sources) if source.at_start]
         if not steppers:  # then one decision, the start, is all that nature makes
@@ -52,6 +57,7 @@ class DecisionLayout:
         if starters:
             start_code = ActionCode([parts[k] for k in starters], [1] * len(starters), latent=True)
         acts_first = frames == 1 and not any(_senses(source) for source in sources)
+        acts_first = acts_first and not policy_memory
         decisions = None if horizon is None else -(-horizon // frames)
         return DecisionLayout(step_code, start_code, frames, False, acts_first, decisions)
 

@@ -37,6 +37,8 @@ class DecisionOutcome:
     a_0: Array | None
     noise: FloatArray
     """The last values of noise with memory, one after the other."""
+    memory: Any = None
+    """What the policy remembers."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Disturbed:
             self.a_0 = np.atleast_1d(np.asarray(a_0, np.float64))
         return on.observation, {
             **info,
-            VERDICT: DecisionOutcome(0, np.inf, self.a_0, self._last_noise()),
+            VERDICT: DecisionOutcome(0, np.inf, self.a_0, self._last_noise(), self.memory),
         }
 
     def _place(self, code: ActionCode, a: Any) -> None:
@@ -202,7 +204,8 @@ class Disturbed:
                 "the environment terminate"
             )
         obs, reward, terminated, truncated, info = self.last
-        verdict = DecisionOutcome(self.kind, self.closest, self.a_0, self._last_noise())
+        noise = self._last_noise()
+        verdict = DecisionOutcome(self.kind, self.closest, self.a_0, noise, self.memory)
         return obs, reward, terminated, truncated, {**info, VERDICT: verdict}
 
     def _e(self, j: int, frame: int) -> Any:

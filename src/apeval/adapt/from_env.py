@@ -14,9 +14,10 @@ from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.disturbed import VERDICT, DecisionOutcome, Disturbed, EpisodePlan
 from apeval.adapt.given_policy import as_policy
 from apeval.adapt.judges import StepJudge, as_judge
+from apeval.adapt.memory_view import as_view
 from apeval.adapt.spaces import check_space
 from apeval.errors import ApevalError, ProblemError, blame
-from apeval.problem.gym import EachView, Running, View, flat_observation, fleet_problem, over
+from apeval.problem.gym import Running, View, flat_observation, fleet_problem, over
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
 
@@ -45,7 +46,8 @@ def from_env(
     Args:
         env: Gymnasium's id, or a function that makes an environment: several run side by side.
         policy: A function of the observation, a Stable-Baselines3 model or its zip file, a torch
-            module, or a random policy with its density (`DiscretePolicy`, `GaussianPolicy`).
+            module, a random policy with its density (`DiscretePolicy`, `GaussianPolicy`), or an
+            object with memory: ``reset() -> state`` and ``act(obs, state) -> (action, state)``.
         disturb: One disturbance or several: `ActionNoise`, `ObservationNoise`, `ParameterNoise`,
             `StartNoise`, `CustomNoise`, `DropAction`, `BlankSensor`, `Event`.
         fails: When an episode fails: ``"terminated"``, ``"info.crashed"``, ``"horizon"`` (it was
@@ -57,7 +59,8 @@ def from_env(
         horizon: Environment steps at the most; by default the environment's own limit.
         kinds: Names of the failure kinds, where `fails` returns 0 (none), 1, 2, …
         views: What a method sees, by name: ``view(obs, info)`` returns a number or a vector. By
-            default the observation, flattened.
+            default the observation, flattened. Of a policy with memory, a third parameter called
+            ``memory`` gets what it remembers.
         env_options: Further arguments of ``gymnasium.make``.
         name: Stands in results and reports.
         description: One line, for lists of problems.
@@ -91,9 +94,9 @@ def from_env(
         if hasattr(probe, "close"):
             probe.close()
     horizon = limit if horizon is None else horizon
-    nature = DecisionLayout.of(sources, parts, horizon)
     remembers = any(source.correlation for source in sources)
     fitted = as_policy(policy, space, seen)
+    nature = DecisionLayout.of(sources, parts, horizon, fitted.has_memory)
     compare_with_training(fitted, _Maker(env, make.options))
     at_horizon = isinstance(fails, str) and fails == "horizon"
     if at_horizon and horizon is None:
@@ -127,8 +130,9 @@ def from_env(
         agent=ActsFirst(fitted, space) if nature.acts_first else None,
         views={"observation": seen_by_default}
         if not views
-        else {name: EachView(view) for name, view in views.items()},
+        else {name: as_view(view) for name, view in views.items()},
         kinds=kinds,
+        policy_memory=fitted.has_memory,
         chunk=chunk,
         name=name,
         description=description,

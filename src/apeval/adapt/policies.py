@@ -87,6 +87,10 @@ class InBatches(Policy):
     def rows(self, observations: Any, u: FloatArray, memories: Sequence[Any]) -> Answer:
         """Actions for a batch, first axis first, and what is then remembered."""
 
+    def kind_of_memory(self, memory: Any) -> Any:
+        """What memories must share to stand in one batch."""
+        return memory is None
+
     def act(self, obs: Any, u: FloatArray) -> Any:
         u, first = np.reshape(u, (1, -1)), np.zeros(1, np.int64)
         return self.answer(Ask([obs], u, first, [self.start()]))[0][0]
@@ -95,7 +99,7 @@ class InBatches(Policy):
         if not self.together:
             return self._each(ask)
         kinds = [
-            (kind_of(obs), memory is None)
+            (kind_of(obs), self.kind_of_memory(memory))
             for obs, memory in zip(ask.observations, ask.memories, strict=True)
         ]
         actions: list[Any] = [None] * len(ask.ids)
@@ -162,11 +166,16 @@ class BatchPolicy(InBatches):
         return super().fitted(space, seen)
 
 
-def refuse_mixed(what: str, function: Callable[[Any], Any], seen: Any) -> None:
+def refuse_mixed(
+    what: str,
+    function: Callable[[Any], Any],
+    seen: Any,
+    leave_out: str = "BatchPolicy or batch=True",
+) -> None:
     """A `ProblemError` for a user's function of a batch that does not answer row by row."""
     why = mixed(function, seen)
     if why is not None:
         raise ProblemError(
             f"{what}: {why}. The function gets {SIZE} observations and must answer for each by "
-            "itself; give a function of one observation without BatchPolicy or batch=True"
+            f"itself; give a function of one observation without {leave_out}"
         )

@@ -1,7 +1,7 @@
-"""Policies with memory, such as recurrent networks: recognised and refused.
+"""Policies that have memory and do not hand it on: recognised and refused.
 
-A policy is asked for one observation at a time, in any order of episodes. One that keeps something
-from step to step would be evaluated without it.
+A policy is asked for the observations of many episodes, in any order. One that keeps something from
+step to step must give it back with each action, or it would be evaluated without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from apeval.errors import ProblemError
 
 _HOOKS = ("initial_state", "get_initial_state", "lstm_hidden_state_shape")
-_RECURRENT = {
+RECURRENT = {
     *("RNNBase", "RNN", "LSTM", "GRU"),
     *("RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"),
 }
@@ -43,11 +43,11 @@ def with_memory(what: str) -> ProblemError:
         what: Which policy, and what shows its memory.
     """
     return ProblemError(
-        f"the policy has memory ({what}), and apeval would evaluate it without: it asks for one "
-        "observation at a time. Give a policy without memory, or put what it remembers into the "
-        "environment's observation (a wrapper that keeps it and starts anew at reset). If its "
-        "action depends on the observation alone all the same, say so with a function: "
-        "policy=lambda obs: …"
+        f"the policy has memory ({what}), and apeval would evaluate it without. Let it hand on "
+        "what it remembers: an object with reset() -> state and act(obs, state) -> (action, state) "
+        "(or apeval.MemoryPolicy(act, reset)), a torch module with forward(obs, state) -> (output, "
+        "state), or a RecurrentPPO of sb3-contrib. If its action depends on the observation alone "
+        "all the same, say so with a function: policy=lambda obs: …"
     )
 
 
@@ -55,16 +55,25 @@ def _sign(part: Any) -> str | None:
     """What shows that an object keeps something from step to step; None where nothing does."""
     if isinstance(part, type):
         return None
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(part, torch.nn.Module):
-        for layer in part.modules():
-            name = getattr(layer, "original_name", type(layer).__name__)  # before torch.jit
-            bases = {base.__name__ for base in type(layer).__mro__}
-            if name in _RECURRENT or bases & _RECURRENT:
-                return f"with a recurrent layer, {name}"
+    layer = recurrent_layer(part)
+    if layer is not None:
+        return f"with a recurrent layer, {layer}"
     for name in _HOOKS:
         if getattr(part, name, None) is not None:
             return f"with {name}"
     if callable(getattr(part, "reset", None)):
         return "with reset()"
+    return None
+
+
+def recurrent_layer(part: Any) -> str | None:
+    """The name of a torch module's first recurrent layer; None where it has none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(part, torch.nn.Module):
+        return None
+    for layer in part.modules():
+        name = str(getattr(layer, "original_name", type(layer).__name__))  # before torch.jit
+        bases = {base.__name__ for base in type(layer).__mro__}
+        if name in RECURRENT or bases & RECURRENT:
+            return name
     return None

@@ -1,21 +1,28 @@
-"""Policies of Stable-Baselines3, from a model or its zip file. It is imported only when used."""
+"""Policies of Stable-Baselines3, from a model, its zip file or a folder of rl-zoo3. It is imported
+only when used."""
 
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import sys
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from apeval.adapt.batches import mixed, stacked
+from apeval.adapt.normalized_policy import FrameStackPolicy, NormalizedPolicy
+from apeval.adapt.observation_statistics import ObservationStatistics, read_statistics
 from apeval.adapt.policies import Answer, InBatches, Policy
 from apeval.adapt.random_policies import DiscretePolicy, GaussianPolicy
 from apeval.adapt.recurrent_policies import refuse_memory, with_memory
+from apeval.adapt.rl_zoo import ZooRun, zoo_run
+from apeval.adapt.sb3_recurrent import SB3RecurrentPolicy, is_recurrent
 from apeval.adapt.torch_policy import quietly
 from apeval.adapt.training import Training, refuse_statistics
 from apeval.errors import ApevalError, ProblemError, unknown
@@ -23,6 +30,7 @@ from apeval.problem.types import Array, FloatArray
 
 _BY_POLICY = {"dqn": "DQN", "sac": "SAC", "td3": "TD3"}
 _ALGORITHMS = ("PPO", "A2C", "DQN", "SAC", "TD3", "DDPG")
+_RECURRENT = "RecurrentPPO"  # of sb3-contrib
 
 
 class SB3Policy(InBatches):
@@ -70,10 +78,10 @@ class PredictPolicy(Policy):
         return _action(self.model.predict(obs, deterministic=True))
 
 
-def predicting(model: Any, normalize: str | None = "check", path: Path | None = None) -> Policy:
-    """The policy of a model that has neither memory nor statistics of its own."""
-    training = _examined(model, normalize, path)
-    return SB3Policy(model, training) if _is_sb3(model) else PredictPolicy(model, training)
+def predicting(model: Any) -> Policy:
+    """The policy of a model in memory: its most likely action, with the statistics of its own
+    environment where it has them."""
+    return _of_model(model, "check", deterministic=True)
 
 
 def _is_sb3(model: Any) -> bool:
@@ -110,37 +118,61 @@ def _action(answer: Any) -> Any:
 
 
 def load_sb3(
-    path: str | Path,
+    path: Any,
     algorithm: str | None = None,
     *,
     deterministic: bool = True,
-    normalize: str | None = "check",
+    normalize: Any = "check",
 ) -> Policy:
     """The policy in a model's zip file; the algorithm is read from it where it can be.
 
     Loading such a file executes code that it holds: load only files that you trust. With
-    `deterministic=False` actions are drawn from the policy's distribution (PPO, A2C, SAC).
+    `deterministic=False` actions are drawn from the policy's distribution (PPO, A2C, SAC and
+    RecurrentPPO).
 
-    A policy with memory is refused. So is one that was trained on observations normalised by
-    `VecNormalize`, or that does far worse in `from_env`'s environment than it did in training:
-    the file does not hold the statistics.
+    A folder that rl-zoo3 wrote (``logs/ppo/CartPole-v1_1``) is read with its `config.yml`: the last
+    model (or the best one, where that is all there is), statistics and stacked frames as in
+    training. An environment that lacks a wrapper of the training's is refused. A zip file is taken
+    by itself, also one in such a folder.
+
+    A policy that was trained on observations normalised by `VecNormalize` is refused where the
+    statistics are not given, as the zip file does not hold them. So is one that does far worse in
+    `from_env`'s environment than it did in training.
 
     Args:
-        path: The zip file that ``model.save`` wrote.
-        algorithm: PPO, A2C, DQN, SAC, TD3 or DDPG; by default what the file says.
+        path: The zip file that ``model.save`` wrote, a folder of rl-zoo3, or a model in memory.
+        algorithm: PPO, A2C, DQN, SAC, TD3, DDPG or RecurrentPPO; by default what the file says.
         deterministic: Whether the most likely action is taken.
-        normalize: None says that the policy takes the environment's observations as they are;
-            then neither its statistics nor its training are looked at.
+        normalize: The statistics of the observations: the file that ``VecNormalize.save`` wrote,
+            of which only numbers are read; a ``.npz`` with `mean` and `variance` (and perhaps
+            `epsilon` and `clip`); or a `VecNormalize` object, as it is now. None says that the
+            policy takes the environment's observations as they are; then neither statistics nor
+            training are looked at.
 
     Returns:
         A policy for ``from_env(policy=…)``.
 
     Raises:
         ApevalError: There is no such file, it is no model, or Stable-Baselines3 is missing.
-        ProblemError: The policy has memory or statistics; or, with `deterministic=False`, its
-            randomness is not known.
+        ProblemError: The policy's statistics are missing, or memory that it does not hand on; or,
+            with `deterministic=False`, its randomness is not known.
     """
+    if not isinstance(path, str | Path):
+        if not callable(getattr(path, "predict", None)):
+            raise ApevalError(
+                f"load_sb3 was given a {type(path).__name__}: give a zip file, a folder of "
+                "rl-zoo3, or a model of Stable-Baselines3"
+            )
+        return _of_model(path, normalize, deterministic)
     path = Path(path)
+    zoo = zoo_run(path) if path.is_dir() else None
+    file = path if zoo is None else zoo.model
+    model = _loaded(file, algorithm)
+    return _of_model(model, normalize, deterministic, file, zoo)
+
+
+def _loaded(path: Path, algorithm: str | None) -> Any:
+    """The model in a zip file."""
     if not path.exists():
         raise ApevalError(f"no policy file '{path}': give the zip file that model.save wrote")
     if not zipfile.is_zipfile(path):
@@ -155,20 +187,66 @@ def load_sb3(
             "reading a Stable-Baselines3 policy needs the extra: pip install 'apeval[train]'"
         ) from None
     about = _about(path)
-    _refuse_contrib(path, about)
     name = algorithm or _algorithm(path, about)
-    if name not in _ALGORITHMS:
-        raise unknown("algorithm", name, _ALGORITHMS)
+    if name not in (*_ALGORITHMS, _RECURRENT):
+        raise unknown("algorithm", name, (*_ALGORITHMS, _RECURRENT))
+    home: Any = stable_baselines3
+    if name == _RECURRENT:
+        try:
+            home = importlib.import_module("sb3_contrib")
+        except ImportError:
+            raise ApevalError(
+                f"'{path}' holds a RecurrentPPO, which needs sb3-contrib: pip install "
+                "'apeval[train,zoo]'"
+            ) from None
     try:
-        model = getattr(stable_baselines3, name).load(path, device="cpu")
+        return getattr(home, name).load(path, device="cpu")
     except Exception as error:
         raise ApevalError(
             f"Stable-Baselines3 cannot load '{path}' as {name} ({type(error).__name__}: {error}): "
             "was it saved by this algorithm (apeval.load_sb3(path, 'PPO')) and a similar version?"
         ) from error
-    if deterministic:
-        return predicting(model, normalize, path)
-    return _stochastic(model, _examined(model, normalize, path))
+
+
+def _of_model(
+    model: Any,
+    normalize: Any,
+    deterministic: bool,
+    path: Path | None = None,
+    zoo: ZooRun | None = None,
+) -> Policy:
+    """A model's policy, with its statistics and stacked frames."""
+    recurrent = is_recurrent(model)
+    if not recurrent:
+        refuse_memory(model)
+    if isinstance(normalize, str) and normalize == "check":
+        known = None if zoo is None else zoo.statistics
+        statistics = _attached(model) if known is None else read_statistics(known)
+        if statistics is None:
+            refuse_statistics(model, None if zoo is not None else path)
+    else:
+        statistics = None if normalize is None else read_statistics(normalize)
+    training = Training.of(model, compare=normalize is not None)
+    if zoo is not None and normalize is not None:
+        training = replace(training, wrappers=zoo.wrappers)
+    policy: Policy
+    if recurrent:
+        policy = SB3RecurrentPolicy(model, training, deterministic)
+    elif not deterministic:
+        policy = _random_policy(model)
+        policy.training = training
+    else:
+        policy = SB3Policy(model, training) if _is_sb3(model) else PredictPolicy(model, training)
+    if zoo is not None and zoo.frames > 1 and normalize is not None:
+        policy = FrameStackPolicy(policy, zoo.frames)
+    return policy if statistics is None else NormalizedPolicy(policy, statistics)
+
+
+def _attached(model: Any) -> ObservationStatistics | None:
+    """The statistics of a model's own environment, as they are now."""
+    ask = getattr(model, "get_vec_normalize_env", None)
+    wrapper = ask() if callable(ask) else None
+    return None if wrapper is None else read_statistics(wrapper)
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -188,18 +266,6 @@ def _module(about: dict[str, Any]) -> str | None:
     return module if isinstance(module, str) else None
 
 
-def _refuse_contrib(path: Path, about: dict[str, Any]) -> None:
-    """Files of sb3-contrib, one of whose algorithms has memory."""
-    module = _module(about) or ""
-    if "recurrent" in module:
-        raise with_memory(f"{path} holds a policy of {module}")
-    if module.startswith("sb3_contrib"):
-        raise ApevalError(
-            f"'{path}' is a file of sb3-contrib ({module}): load it in your own code and give the "
-            "model, policy=model"
-        )
-
-
 def _algorithm(path: Path, about: dict[str, Any]) -> str:
     """Which algorithm wrote the file."""
     module = _module(about)
@@ -208,49 +274,38 @@ def _algorithm(path: Path, about: dict[str, Any]) -> str:
             f"'{path}' does not say which algorithm saved it: use "
             "policy=apeval.load_sb3(path, 'PPO')"
         )
+    if "recurrent" in module:
+        return _RECURRENT
+    if module.startswith("sb3_contrib"):
+        raise ApevalError(
+            f"'{path}' is a file of sb3-contrib ({module}): load it in your own code and give the "
+            "model, policy=model"
+        )
     for part, name in _BY_POLICY.items():
         if f".{part}." in module:
             return name
     return "PPO" if "clip_range" in about else "A2C"
 
 
-def _examined(model: Any, normalize: str | None, path: Path | None = None) -> Training:
-    """What the model tells of its training, if it may be evaluated at all."""
-    if normalize not in ("check", None):
-        raise ApevalError(
-            f"normalize is {normalize!r}: leave it out, or give None for a policy that takes the "
-            "environment's observations as they are"
-        )
-    refuse_memory(model)
-    if normalize is not None:
-        refuse_statistics(model, path)
-    return Training.of(model, compare=normalize is not None)
-
-
-def sb3_stochastic(model: Any, *, normalize: str | None = "check") -> Policy:
+def sb3_stochastic(model: Any, *, normalize: Any = "check") -> Policy:
     """A model's policy with its randomness, drawn from the episode's own stream: PPO and A2C over
-    discrete or continuous actions, and SAC.
+    discrete or continuous actions, SAC, and RecurrentPPO.
 
-    Memory and normalised observations are refused as by `load_sb3`.
+    It is ``load_sb3(model, deterministic=False)``: statistics are taken and refused alike.
 
     Args:
         model: A Stable-Baselines3 model.
-        normalize: None says that the policy takes the environment's observations as they are.
+        normalize: The statistics of its observations, as for `load_sb3`; by default those of the
+            model's own environment. None says that it takes observations as they are.
 
     Returns:
-        A `DiscretePolicy` or a `GaussianPolicy`.
+        A `DiscretePolicy` or a `GaussianPolicy`, where it has neither memory nor statistics.
 
     Raises:
         ProblemError: The randomness of this model's policy is not known, or it has memory or
             statistics.
     """
-    return _stochastic(model, _examined(model, normalize))
-
-
-def _stochastic(model: Any, training: Training) -> Policy:
-    policy = _random_policy(model)
-    policy.training = training
-    return policy
+    return _of_model(model, normalize, deterministic=False)
 
 
 def _random_policy(model: Any) -> Policy:

@@ -18,6 +18,7 @@ from apeval.errors import ProblemError
 from apeval.problem.types import FloatArray
 
 _STATISTICS = re.compile(r"vec_?normalize.*\.pkl", re.IGNORECASE)
+_DEEPEST = 100  # wrappers around each other
 _FEWEST, _TRIES = 20, 5
 """Episodes of the training that a comparison takes at least, and episodes here. Were both alike,
 all of the latter would be worse than all of the former in one of C(25, 5) = 53,130 cases."""
@@ -33,6 +34,8 @@ class Training:
     """(n,); empty where the model does not tell, or is not to be asked."""
     longest: int
     """Steps of the longest of these episodes."""
+    wrappers: tuple[str, ...] = ()
+    """Wrappers of the training's environment, by their full names, where that is known."""
 
     @staticmethod
     def of(model: Any, compare: bool = True) -> Training:
@@ -69,6 +72,29 @@ class Training:
                     "function that fits the two (policy=lambda obs: …)"
                 )
 
+    def fit_wrappers(self, env: Any) -> None:
+        """Refuse an environment that is not wrapped as in training.
+
+        Args:
+            env: The environment, or one of a vector environment's.
+
+        Raises:
+            ProblemError: A wrapper is missing.
+        """
+        here: set[str] = set()
+        while env is not None and len(here) < _DEEPEST:
+            here.add(type(env).__name__)
+            env = getattr(env, "env", None)
+        missing = [name for name in self.wrappers if name.rsplit(".", 1)[-1] not in here]
+        if missing:
+            last = missing[0].rsplit(".", 1)[-1]
+            raise ProblemError(
+                f"the policy was trained in an environment wrapped by {', '.join(missing)} "
+                "(config.yml), and this one is not: wrap it in the same way, "
+                f"from_env(lambda: {last}(gymnasium.make(…), …), …); if the difference is meant, "
+                "load the zip file with normalize=None"
+            )
+
     @property
     def comparable(self) -> bool:
         """Whether enough is known of the training for `compare`."""
@@ -96,8 +122,9 @@ class Training:
             f"returns of {min(found):.4g} to {max(found):.4g}, the training's last "
             f"{len(self.returns)} had {worst:.4g} to {float(self.returns.max()):.4g}. Likely "
             "causes: statistics of VecNormalize or NormalizeObservation that are missing here, "
-            "wrappers of the training that are, or another environment. Wrap the environment as in "
-            "training, or normalise in a function, policy=lambda obs: …; if the difference is "
+            "wrappers of the training that are, or another environment. Give the statistics, "
+            "policy=apeval.load_sb3(path, normalize='vecnormalize.pkl'), wrap the environment as "
+            "in training, or normalise in a function, policy=lambda obs: …; if the difference is "
             f"meant, {OVERRIDE}"
         )
 
@@ -121,15 +148,16 @@ def refuse_statistics(model: Any, path: Path | None = None) -> None:
             model does not rule it out.
     """
     normalised, sign = _normalised(model)
-    beside = None if path is None or normalised is not None else _statistics_beside(path)
+    beside = None if path is None or normalised is False else _statistics_beside(path)
     if not normalised and beside is None:
         return
-    sign = sign if beside is None else f"{beside} lies beside it"
+    sign = sign if normalised else f"{beside} lies beside it"
+    file = "vecnormalize.pkl" if path is None or beside is None else str(path.parent / beside)
     raise ProblemError(
         f"the policy was trained on observations normalised by VecNormalize ({sign}), and without "
-        "these statistics it is another policy. Load them with VecNormalize.load, set "
-        "training=False, and give policy=lambda obs: "
-        "model.predict(venv.normalize_obs(obs), deterministic=True)[0]. If only rewards were "
+        "these statistics it is another policy. Give them: "
+        f"policy=apeval.load_sb3({'model' if path is None else repr(str(path))}, "
+        f"normalize={file!r}), the file that VecNormalize.save wrote. If only rewards were "
         f"normalised, {OVERRIDE}"
     )
 
@@ -158,8 +186,12 @@ def _normalised(model: Any) -> tuple[bool | None, str]:
 
 
 def _same(mine: Any, theirs: Any) -> bool:
-    """Whether two spaces hold the same values; their types of numbers may differ."""
+    """Whether two spaces hold the same values; their types of numbers may differ. Images may have
+    their channels last, which Stable-Baselines3 puts first in training and in `predict`."""
     if all(hasattr(space, "low") and hasattr(space, "high") for space in (mine, theirs)):
+        shape = theirs.shape
+        if len(shape) == 3 and mine.dtype == theirs.dtype == np.uint8 and mine.shape != shape:
+            return bool(mine.shape == (shape[2], *shape[:2]))
         return mine.shape == theirs.shape and bool(
             np.allclose(mine.low, theirs.low) and np.allclose(mine.high, theirs.high)
         )

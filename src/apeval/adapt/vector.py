@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.asked import asked
+from apeval.adapt.batches import stacked
 from apeval.adapt.block import compare_with_training
 from apeval.adapt.decision_layout import DecisionLayout, as_horizon, as_sources
 from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.judges import StepJudge, as_judge
+from apeval.adapt.memory_view import asks_for_memory
 from apeval.adapt.noises import AtPath
 from apeval.adapt.paths import parse
 from apeval.adapt.rows import flat, spread, take
@@ -72,7 +74,8 @@ def from_vector_env(
         horizon: Environment steps at the most; by default the environment's own limit.
         kinds: Names of the failure kinds, where `fails` returns 0 (none), 1, 2, …
         views: What a method sees, by name: ``view(obs, info)`` returns a row for each. By default
-            the observation, flattened.
+            the observation, flattened. Of a policy with memory, a third parameter called
+            ``memory`` gets what it remembers, a row for each.
         env_options: Further arguments of ``gymnasium.make_vec``.
         num_envs: Sub-environments; that many episodes run together in one worker.
         reset: ``reset(env, seeds)`` starts an episode in every sub-environment, each from its own
@@ -107,8 +110,8 @@ def from_vector_env(
     sources = as_sources(disturb)
     space, seen, limit, parts = _look(make, sources)
     horizon = limit if horizon is None else horizon
-    nature = DecisionLayout.of(sources, parts, horizon)
     fitted, one = as_vector_policy(policy, space, seen)
+    nature = DecisionLayout.of(sources, parts, horizon, one.has_memory)
     compare_with_training(one, _OneEnvironment(make))
     at_horizon = isinstance(fails, str) and fails == "horizon"
     if at_horizon and horizon is None:
@@ -143,6 +146,7 @@ def from_vector_env(
         chunk=num_envs,
         name=name,
         description=description,
+        policy_memory=one.has_memory,
     )
 
 
@@ -213,6 +217,8 @@ class _First:
     def __init__(self, make: VectorMaker) -> None:
         self.make, self.sim = make, make()
         self.action_space = self.sim.env.single_action_space
+        inside = self.sim.sub_environments
+        self.env = self.sim.env if inside is None else inside[0]
 
     def reset(self, *, seed: int) -> Any:
         if self.make.by_seeds:
@@ -315,7 +321,10 @@ class _OfAllRows:
         answer, n = group.outcome.answer, group.block.n
         rows = spread(group.slots, n)
         every = slice(None) if rows is None else rows
-        seen = asked("view", self.view, take(answer.obs, every), infos(answer.info, every))
+        given = [take(answer.obs, every), infos(answer.info, every)]
+        if asks_for_memory(self.view):
+            given.append(_remembered(group.outcome.memory, rows, n))
+        seen = asked("view", self.view, *given)
         found = as_array(f"view '{self.name}'", seen)
         if found.shape[:1] != (n,) or found.ndim > 2:
             raise ProblemError(
@@ -323,3 +332,11 @@ class _OfAllRows:
                 f"{n} sub-environments"
             )
         return found[group.slots]
+
+
+def _remembered(memory: Any, rows: IntArray | None, n: int) -> Any:
+    """What the policy remembers in every slot, a row for each; None where it has no memory."""
+    if memory is None:
+        return None
+    every = range(n) if rows is None else rows.tolist()
+    return stacked([memory[slot] for slot in every], np.arange(n), n)

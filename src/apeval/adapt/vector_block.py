@@ -9,6 +9,7 @@ that does.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -95,6 +96,8 @@ class VectorOutcome:
     answer: VectorAnswer
     noise: FloatArray
     """The last values of noise with memory, one after the other."""
+    memory: Any = None
+    """What the policy remembers, in every slot."""
 
 
 class VectorBlock:
@@ -156,8 +159,14 @@ class VectorBlock:
         return at.own(self._chosen(self.on.observation, at, u))
 
     def _chosen(self, seen: Any, at: Seats, u: FloatArray) -> Array:
-        act, u = self.plan.policy.act, at.everywhere(u)
-        actions, self.memory = asked("policy", act, at.filled(seen), u, self.memory)
+        act, u, memory = self.plan.policy.act, at.everywhere(u), self.memory
+        if memory is not None and at.spread is not None:  # in the place of those that have ended
+            memory = [
+                memory[source] if source == slot else copy.deepcopy(memory[source])
+                for slot, source in enumerate(at.spread.tolist())
+            ]
+        actions, kept = asked("policy", act, at.filled(seen), u, memory)
+        self.memory = kept if at.spread is None else _kept_memory(self.memory, kept, at)
         return fit_rows(self.on.spaces.action_space, actions, self.n)
 
     def decide(self, slots: IntArray, a_A: Array, a_E: Array, uniforms: Uniforms) -> VectorOutcome:
@@ -196,7 +205,7 @@ class VectorBlock:
                 f"an episode did not end within {nature.frames:,} steps: give horizon=, or let "
                 "the environment terminate"
             )
-        return VectorOutcome(kind, closest, last, self.last_noise(slots))
+        return VectorOutcome(kind, closest, last, self.last_noise(slots), self.memory)
 
     def _act(self, now: list[Array], at: Seats, u: FloatArray) -> Array:
         """The policy's actions, from what it sees in this frame."""
@@ -259,6 +268,16 @@ class VectorBlock:
             if source.correlation
         ]  # fmt: skip
         return np.concatenate(columns, axis=1) if columns else np.empty((len(slots), 0))
+
+
+def _kept_memory(before: Any, now: Any, at: Seats) -> Any:
+    """What is remembered in every slot: the new where an episode runs, as it was elsewhere."""
+    if now is None:
+        return None
+    found = list(before)
+    for slot in at.slots.tolist():
+        found[slot] = now[slot]
+    return found
 
 
 def rearranged(step: StepRecord, rows: IntArray) -> StepRecord:

@@ -43,7 +43,7 @@ class SeatedGroup:
     def take(self, rows: Any) -> SeatedGroup:
         """Some of the episodes."""
         it = self.outcome
-        some = VectorOutcome(it.kind[rows], it.margin[rows], it.answer, it.noise[rows])
+        some = VectorOutcome(it.kind[rows], it.margin[rows], it.answer, it.noise[rows], it.memory)
         return SeatedGroup(self.lease, self.slots[rows], some)
 
 
@@ -221,7 +221,8 @@ def _before(block: VectorBlock, slots: IntArray) -> VectorOutcome:
     nobody = np.zeros(block.n, bool)
     answer = VectorAnswer(block.on.observation, np.zeros(block.n), nobody, nobody, block.info)
     k = len(slots)
-    return VectorOutcome(np.zeros(k, np.int64), np.full(k, np.inf), answer, block.last_noise(slots))
+    kind, margin, noise = np.zeros(k, np.int64), np.full(k, np.inf), block.last_noise(slots)
+    return VectorOutcome(kind, margin, answer, noise, block.memory)
 
 
 def _close(block: VectorBlock) -> None:

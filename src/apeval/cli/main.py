@@ -58,7 +58,11 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "plan": problem_commands.plan,
         "truth": problem_commands.truth,
     },
-    "Your own problem": {"new": problem_commands.new, "check": problem_commands.check},
+    "Your own problem": {
+        "new": problem_commands.new,
+        "check": problem_commands.check,
+        "convert-statistics": problem_commands.convert_statistics,
+    },
     "Stored runs": {
         "show": run_commands.show,
         "report": run_commands.report,

@@ -182,6 +182,32 @@ def check(
     check_own(problem, settings or [], episodes, seed, seconds, json)
 
 
+def convert_statistics(
+    source: Annotated[
+        Path, typer.Argument(help="What VecNormalize.save wrote, such as vecnormalize.pkl.")
+    ],
+    path: Annotated[
+        Path,
+        typer.Argument(help="The file to write, such as statistics.npz.", **file_option("path")),
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Turn the statistics of a policy's observations into a plain file, for normalize=.
+
+    A pickle can run code when it is loaded; a .npz holds mean, variance, epsilon and clip as
+    numbers. Here nothing in the pickle is run: only its numbers are read.
+
+    \b
+    Examples:
+      apeval convert-statistics vecnormalize.pkl statistics.npz
+      apeval convert-statistics logs/ppo/Ant-v5_1/Ant-v5/vecnormalize.pkl ant.npz
+    """
+    from apeval.cli.own_problems import convert
+
+    convert(source, path, force)
+
+
 @takes(PlanKeywords)
 def plan(
     problem: Problem,

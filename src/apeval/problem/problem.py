@@ -118,6 +118,8 @@ class Problem:
     long."""
     verify: Callable[[bool, int], Mapping[str, Any]] | None = None
     """``verify(full, seed)`` recomputes the truth independently; its answer has ``agrees``."""
+    policy_memory: bool = False
+    """Whether the agent policy has memory, which is then part of x. Results say so."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", as_agent(self.agent))

@@ -182,7 +182,10 @@ def _conduct(
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
     known = None if truth is None else truth.value
-    result = Result(**asked.identity(), truth=known, **answer, seconds=seconds)
+    memory = asked.problem.policy_memory
+    result = Result(
+        **asked.identity(), truth=known, **answer, seconds=seconds, policy_memory=memory
+    )
     if recorder is not None:
         recorder.finish(FinishedRun(result, frozen.sample, frozen.ids, proposal))
     return result

@@ -127,6 +127,8 @@ class Result:
     """How the interval was made, by name."""
     second_opinion: SecondOpinion | None = None
     """What another method says, and whether the two agree; None where nobody asked."""
+    policy_memory: bool = False
+    """Whether the policy has memory: `view` says what the method saw."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)
     """(steps, learned v(s0)) along the way."""
     records: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)

@@ -118,6 +118,8 @@ def _basis(result: Result) -> Iterable[str]:
         f"{final.episodes:,} from {_drawn(result)} with {final.failures:,} failures "
         f"(effectively {final.ess:.0f}){ended}",
     )
+    if result.policy_memory:
+        yield line("policy", f"has memory; of each state the method saw the view '{result.view}'")
     if len(result.kinds) > 1:
         parts = (f"{name} {kind.probability:.2e}" for name, kind in result.kinds.items())
         yield line("by kind", ", ".join(parts))

@@ -14,7 +14,7 @@ from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.run.evaluate import evaluate
 from apeval.simulate.simulation import Budget, Simulation
-from apeval_bench import ape_speed, policy_speed, scalable_speed, simulators
+from apeval_bench import ape_speed, policy_speed, scalable_speed, simulators, vector_speed
 from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _COMPILED_STEPS, _PLAIN_STEPS = 1_000_000, 10_000
@@ -59,12 +59,14 @@ def speed(request: ExperimentRequest) -> ExperimentReport:
     added = ape_speed.measure(request)
     scalable = scalable_speed.measure(request)
     policies = policy_speed.measure(request)
+    vectors = vector_speed.measure(request)
     data = {
         "rows": rows,
         "simulators": simulated,
         "ape": added,
         "ape_scalable": scalable,
         "policies": policies,
+        "vectors": vectors,
         "compiled_over_plain": rows[0]["per_second"] / rows[1]["per_second"],
         "seconds_per_million_tabular_steps": rows[0]["seconds"],
     }
@@ -74,10 +76,12 @@ def speed(request: ExperimentRequest) -> ExperimentReport:
         ape_speed.as_text(added),
         scalable_speed.as_text(scalable),
         policy_speed.as_text(policies),
+        vector_speed.as_text(vectors),
     )
     quick = all(r["ms_per_decision"] <= r["bar"] for r in added)
     fast = all(r["ratio"] >= r["bar"] for r in [*simulated, *policies])
-    passed = quick and scalable["passed"] and fast
+    light = all(r["bar"] is None or r["ratio"] <= r["bar"] for r in vectors)
+    passed = quick and scalable["passed"] and fast and light
     return ExperimentReport(data, "\n\n".join(parts), passed=passed)
 
 

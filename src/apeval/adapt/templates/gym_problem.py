@@ -18,7 +18,8 @@ def policy(obs: Any) -> int:
     """The agent: any function of what it observes.
 
     A model of Stable-Baselines3 (policy=model, or policy="model.zip") and a torch module can be
-    given to `from_env` as they are.
+    given to `from_env` as they are. One with memory is an object with reset() -> state and
+    act(obs, state) -> (action, state).
     """
     x, v, angle, rate = obs
     return int(angle + 0.5 * rate + 0.05 * x + 0.1 * v > 0.0)

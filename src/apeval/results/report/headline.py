@@ -212,6 +212,7 @@ def evaluated(it: ReportData) -> list[Html | None]:
         ("Counts as failure", ", ".join(r["kinds"])),
         ("Method", _method(r["method"])),
         ("Seen of the state", f"the view “{r['view']}”"),
+        *([("Policy", "has memory, which is part of the state")] if r.get("policy_memory") else []),
         ("Time taken", f"{r['seconds']:.1f} s"),
     ]
     return [

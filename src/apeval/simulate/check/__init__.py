@@ -79,6 +79,10 @@ def _checks(problem: Problem, episodes: int, seed: int, seconds: float) -> Itera
     yield from _density(problem, nominal + stressed, seed)
     if problem.margin is not None:
         yield _margin(nominal + stressed)
+    if problem.policy_memory:
+        yield Finding(
+            "memory", True, f"the policy has one; methods see the view '{problem.view}' of a state"
+        )
     yield from check_repeats(contract, key, int(part * steps / spent))
     yield _ends(contract, nominal, key, begin + seconds)
 

@@ -26,7 +26,8 @@ def check_repeats(contract: Contract, key: IntArray, affordable: int) -> list[Fi
         message = (
             f"the same seed gave another episode: {found[0]}. All randomness must come from "
             "`draws` (uniform, normal, seeds, generators), reset must set every hidden state, and "
-            "no function, the policy either, may remember what it saw before; "
+            "no function, the policy either, may remember what it saw before (a policy with memory "
+            "hands it on: reset() -> state, act(obs, state) -> (action, state)); "
             "with from_env, from the seed of the environment's reset, and a random policy is a "
             "DiscretePolicy or GaussianPolicy"
         )

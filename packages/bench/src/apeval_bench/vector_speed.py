@@ -1,0 +1,104 @@
+"""What `from_vector_env` adds to a vector environment's own stepping, taking turns so that other
+load hits both alike."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from apeval.adapt.disturbance_source import DisturbanceSource
+from apeval.adapt.noises import ActionNoise, ObservationNoise, ParameterNoise
+from apeval.adapt.vector import from_vector_env
+from apeval.problem.draws import make_key
+from apeval.problem.problem import Problem
+from apeval.simulate.adversary import Nominal, only
+from apeval.simulate.simulation import Budget, Simulation
+from apeval_bench.registry import ExperimentRequest
+
+_BAR = 1.2  # where many episodes share what a decision costs; with few, and a cheap simulator, more
+_FEW, _MANY, _HORIZON = 64, 256, 100
+_TURNS = 5
+Case = tuple[str, int, DisturbanceSource, float | None]
+_CASES: dict[str, Case] = {
+    "Pendulum-v1, noise on the action": ("Pendulum-v1", _MANY, ActionNoise(std=0.1), _BAR),
+    "Pendulum-v1, noise on the observation": (
+        "Pendulum-v1", _MANY, ObservationNoise(std=0.1), _BAR,
+    ),
+    "Acrobot-v1, noise on the observation": ("Acrobot-v1", _MANY, ObservationNoise(std=0.1), _BAR),
+    "Pendulum-v1, gravity written in each": (  # work that the bare environment does not do
+        "Pendulum-v1", _MANY, ParameterNoise("g", std=0.1), None,
+    ),
+    "Pendulum-v1, noise on the action, few": ("Pendulum-v1", _FEW, ActionNoise(std=0.1), None),
+    "Acrobot-v1, noise on the observation, few": (
+        "Acrobot-v1", _FEW, ObservationNoise(std=0.1), None,
+    ),
+}  # fmt: skip
+
+
+def measure(request: ExperimentRequest) -> list[dict[str, Any]]:
+    """Processor time of a step of all sub-environments, bare and under apeval. The policy is a
+    constant in both, and no episode ends early."""
+    import gymnasium
+
+    rows: list[dict[str, Any]] = []
+    request.tick("vector environments", 0, len(_CASES))
+    for what, (name, n, disturb, bar) in _CASES.items():
+        env = gymnasium.make_vec(
+            name, num_envs=n, vectorization_mode="sync", disable_env_checker=True,
+            max_episode_steps=_HORIZON,
+        )  # fmt: skip
+        problem = from_vector_env(
+            name, policy=_nothing, disturb=disturb, fails=_never, horizon=_HORIZON, num_envs=n
+        )
+        bare, ours = _seconds(env, problem, n, request.first_seed)
+        env.close()
+        rows.append(
+            {"what": what, "envs": n, "bare": bare, "ours": ours, "ratio": ours / bare, "bar": bar}
+        )
+        request.tick(what, len(rows), len(_CASES))
+    return rows
+
+
+def _nothing(obs: Any) -> Any:
+    """No torque."""
+    return np.ones(len(obs), np.int64) if obs.shape[1] == 6 else np.zeros((len(obs), 1), np.float32)
+
+
+def _never(obs: Any) -> Any:
+    return np.zeros(len(obs), bool)
+
+
+def _seconds(env: Any, problem: Problem, n: int, seed: int) -> tuple[float, float]:
+    """Of one step of all sub-environments; the first turn warms up."""
+    simulation = Simulation(problem, make_key(seed), Budget(episodes=10**9))
+    bare = ours = 0.0
+    for turn in range(_TURNS + 1):
+        started = time.process_time()
+        obs, _ = env.reset(seed=list(range(n)))
+        actions = _nothing(obs)
+        for _ in range(_HORIZON):
+            env.step(actions)
+        between = time.process_time()
+        simulation.run(only(Nominal()), n, simulation.episodes)
+        if turn:
+            bare += between - started
+            ours += time.process_time() - between
+    return bare / (_TURNS * _HORIZON), ours / (_TURNS * _HORIZON)
+
+
+def as_text(rows: list[dict[str, Any]]) -> str:
+    """The costs as a table."""
+    lines = [
+        "| a vector environment | sub-environments | its own step, ms | under apeval, ms | ratio "
+        "| at most |",
+        "|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        bar = "" if r["bar"] is None else f"{r['bar']:g}"
+        lines.append(
+            f"| {r['what']} | {r['envs']} | {1e3 * r['bare']:.3f} | {1e3 * r['ours']:.3f} "
+            f"| {r['ratio']:.2f} | {bar} |"
+        )
+    return "\n".join(lines)
