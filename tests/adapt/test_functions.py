@@ -289,6 +289,16 @@ def test_a_class_that_jax_does_not_know_is_named_with_the_remedy() -> None:
         jax_pole(params=Unknown())
 
 
+def test_a_jitted_policy_of_batches_keeps_the_contract() -> None:
+    jax = pytest.importorskip("jax", reason="the extra jax is not installed")
+    weights = np.random.default_rng(0).normal(size=(3, 64)).astype(np.float32)
+    policy = jax.jit(lambda obs: jax.numpy.tanh(obs @ weights).mean(axis=1, keepdims=True))
+    given: Any = {"disturb": apeval.ObservationNoise(std=0.3), "fails": lambda obs: obs[0] < -0.9}
+    company_does_not_matter(
+        apeval.from_env("Pendulum-v1", policy=apeval.BatchPolicy(policy), horizon=12, **given)
+    )
+
+
 def test_weights_in_jax_count_in_the_identity_of_a_policy() -> None:
     jax = pytest.importorskip("jax", reason="the extra jax is not installed")
 

@@ -23,7 +23,7 @@ START = -1
 """The number of the step that a reset is."""
 
 Stepped = tuple[Any, Any, Any, Any, Any, dict[str, Any]]
-"""Observations, state, rewards, terminated, truncated and info, a row per episode."""
+"""Observations, state, rewards, terminated, truncated (None: never) and info, a row per episode."""
 
 
 class Functions(ABC):
@@ -96,9 +96,10 @@ class FunctionalEnv:
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """A step of every episode."""
-        obs, self.state, *rest, info = self.functions.step(self, actions)
+        obs, self.state, reward, terminated, truncated, info = self.functions.step(self, actions)
         self.taken += 1
-        return obs, *rest, info
+        truncated = np.zeros(self.num_envs, bool) if truncated is None else truncated
+        return obs, reward, terminated, truncated, info
 
     def spread_params(self) -> None:
         """Give every episode parameters of its own, which disturbances may change."""
@@ -170,7 +171,7 @@ def as_stepped(answer: Any) -> Stepped:
         return answer
     if isinstance(answer, tuple) and len(answer) == 5:
         obs, state, reward, done, info = answer
-        return obs, state, reward, done, done & False, info
+        return obs, state, reward, done, None, info
     raise ProblemError(
         f"step returned {_size(answer)}, expected five: observations, state, reward, done, info "
         "(or six, with terminated and truncated in place of done)"

@@ -132,8 +132,9 @@ class JaxFunctions(Functions):
         if not hasattr(params, _LIMIT):
             return obs, new, reward, done, truncated, info
         # some count the end by their own limit of steps as done: without it, what is left
-        terminated = stepped(_replaced(params, _NEVER))[3]
-        return obs, new, reward, terminated, truncated | (done & ~terminated), info
+        over = stepped(_replaced(params, _NEVER))[3]
+        by_limit = (done != over) if truncated is None else truncated
+        return obs, new, reward, over, by_limit, info
 
     def _asked(self, function: Any, *given: Any, params: Any) -> Any:
         return function(*given) if self.params is None else function(*given, params)
