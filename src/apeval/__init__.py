@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from apeval.adapt.events import DropAction as DropAction
     from apeval.adapt.events import Event as Event
     from apeval.adapt.from_env import from_env as from_env
+    from apeval.adapt.from_functions import from_functions as from_functions
+    from apeval.adapt.from_functions import from_jax as from_jax
     from apeval.adapt.memory_policy import MemoryPolicy as MemoryPolicy
     from apeval.adapt.noises import ActionNoise as ActionNoise
     from apeval.adapt.noises import CustomNoise as CustomNoise
     from apeval.adapt.noises import ObservationNoise as ObservationNoise
     from apeval.adapt.noises import ParameterNoise as ParameterNoise
     from apeval.adapt.noises import StartNoise as StartNoise
+    from apeval.adapt.onnx_policy import load_onnx as load_onnx
     from apeval.adapt.policies import BatchPolicy as BatchPolicy
     from apeval.adapt.random_policies import DiscretePolicy as DiscretePolicy
     from apeval.adapt.random_policies import GaussianPolicy as GaussianPolicy
@@ -95,10 +98,13 @@ _HOME = {
     "compare": "apeval.run.policy_comparison",
     "evaluate": "apeval.run.evaluate",
     "from_env": "apeval.adapt.from_env",
+    "from_functions": "apeval.adapt.from_functions",
+    "from_jax": "apeval.adapt.from_functions",
     "from_vector_env": "apeval.adapt.vector",
     "from_gymnasium": "apeval.problem.gym",
     "judge": "apeval.run.bound_verdict",
     "load": "apeval.results.folder",
+    "load_onnx": "apeval.adapt.onnx_policy",
     "load_sb3": "apeval.adapt.sb3",
     "make": "apeval.environments",
     "merge": "apeval.run.merge",

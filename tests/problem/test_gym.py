@@ -228,20 +228,27 @@ def test_a_batch_agent_is_taken_as_it_is() -> None:
     assert set(batch.a_A.ravel()) == {0, 1}
 
 
-def test_an_observation_that_is_no_array_needs_a_view() -> None:
+def test_an_observation_that_is_no_numbers_needs_a_view() -> None:
     class Named(Swing):
+        task: Any = "hold"
+
         def reset(self, **kwargs: Any) -> Any:
             obs, info = super().reset(**kwargs)
-            return {"angle": obs[0]}, info
+            return {"task": self.task, "angle": obs[0]}, info
 
-    def problem(**views: Any) -> Problem:
-        return from_gymnasium(Named, nominal=Normal(), failed=lambda *_: False, horizon=3, **views)
+    class Numbered(Named):
+        task = 3
+
+    def problem(env: Any = Named, **views: Any) -> Problem:
+        return from_gymnasium(env, nominal=Normal(), failed=lambda *_: False, horizon=3, **views)
 
     draws = Draws(make_key(0), np.arange(2))
-    with pytest.raises(ProblemError, match="views="):
+    with pytest.raises(ProblemError, match=r"part \['task'\] is a str.*views="):
         problem().observe(problem().reset(draws))
     seen = problem(views={"angle": lambda obs, info: obs["angle"]})
     assert seen.observe(seen.reset(draws)).shape == (2, 1)
+    flat = problem(Numbered)
+    assert flat.observe(flat.reset(draws))[:, 1].tolist() == [3.0, 3.0]
 
 
 def test_a_problem_can_go_to_another_process() -> None:

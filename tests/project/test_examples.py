@@ -47,9 +47,29 @@ def settings(name: str, tmp_path: Path) -> dict[str, Any]:
         return {"folder": str(module(name).train(steps=128, folder=tmp_path / "Pendulum-v1_1"))}
     if name == "torch_memory":
         pytest.importorskip("torch", reason="the extra train is not installed")
+    if name == "jax_lander":
+        pytest.importorskip("jax", reason="the extra jax is not installed")
+        return {"num_envs": 16}
+    if name == "envpool_pendulum":
+        pytest.importorskip("envpool", reason="the extra envpool is not installed")
+        return {"num_envs": 16}
+    if name == "onnx_policy":
+        pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+        return {"model": str(exported(tmp_path / "policy.onnx"))}
     return {"stochastic_policy": {"gust": 0.12}, "numpy_simulator": {"gust": 1.0}}.get(name, {})
 
 
+def exported(path: Path) -> Path:
+    """A network for the example, in the form in which torch exports one."""
+    from tests.adapt.test_onnx import write
+
+    towards = np.array([[0.0], [0.1], [1.0], [0.5]], np.float32)
+    nodes = [("MatMul", ["obs", "A"], "scores", {})]
+    weights = {"A": np.concatenate([-towards, towards], axis=1)}
+    return write(path, {"obs": ["n", 4]}, nodes, ["scores"], weights)
+
+
+@pytest.mark.filterwarnings("ignore:.*precision lowered by casting")  # by envpool's spaces
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_an_example_runs(name: str, tmp_path: Path) -> None:
     text = (EXAMPLES / f"{name}.py").read_text("utf-8")

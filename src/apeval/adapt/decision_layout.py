@@ -10,7 +10,7 @@ from typing import Any
 from apeval.adapt.compose import ActionCode, DisturbancePart
 from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.events import BlankSensor, Event
-from apeval.adapt.noises import AtPath, ObservationNoise, ParameterNoise
+from apeval.adapt.noises import AtPath, CustomNoise, ObservationNoise, ParameterNoise
 from apeval.adapt.paths import parse
 from apeval.errors import ProblemError
 from apeval.problem.correlated import check_correlation
@@ -132,4 +132,6 @@ def _frames(steppers: list[DisturbanceSource]) -> int:
 def _senses(source: DisturbanceSource) -> bool:
     if isinstance(source, Event):
         return source.change_observation is not None
+    if isinstance(source, CustomNoise):
+        return source.senses
     return isinstance(source, ObservationNoise | BlankSensor)

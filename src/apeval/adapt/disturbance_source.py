@@ -8,8 +8,9 @@ cannot be negative) is part of f_E.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +85,38 @@ def observe_again(env: Any, before: Any, observe: Callable[[Any], Any] | None) -
     for wrapper in _wrappers(env):
         if hasattr(wrapper, "observation"):
             obs = wrapper.observation(obs)
+        elif all(hasattr(wrapper, name) for name in ("obs_queue", "padding_value", "stack_size")):
+            obs = _stacked_again(wrapper, obs)
+    if not _alike(obs, before):
+        outer = [type(wrapper).__name__ for wrapper in _wrappers(env)]
+        raise ProblemError(
+            f"a disturbed start does not pass through {' and '.join(outer) or 'the environment'} "
+            "(the first observation came out in another shape): give observe=lambda env: …, the "
+            "first observation as the policy gets it"
+        )
     return obs
+
+
+def _stacked_again(wrapper: Any, obs: Any) -> Any:
+    """The first stack of frames of Gymnasium's `FrameStackObservation`, with another last frame."""
+    from gymnasium.vector.utils import concatenate
+
+    if wrapper.padding_type == "reset":
+        wrapper.padding_value = obs
+    wrapper.obs_queue.extend([wrapper.padding_value] * (wrapper.stack_size - 1) + [obs])
+    space = wrapper.env.observation_space
+    return copy.deepcopy(concatenate(space, tuple(wrapper.obs_queue), wrapper.stacked_obs))
+
+
+def _alike(one: Any, two: Any) -> bool:
+    """Whether two observations have the same form; what is not known has any."""
+    if two is None:
+        return True
+    if isinstance(one, Mapping) and isinstance(two, Mapping):
+        return one.keys() == two.keys() and all(_alike(one[k], two[k]) for k in one)
+    if isinstance(one, tuple) and isinstance(two, tuple):
+        return len(one) == len(two) and all(map(_alike, one, two))
+    return bool(np.shape(one) == np.shape(two))
 
 
 def _wrappers(env: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from apeval.adapt.disturbance_source import DisturbanceSource, Moment
 from apeval.adapt.events import BlankSensor
 from apeval.adapt.failure_rules import as_distance, as_kind
 from apeval.adapt.judges import StepJudge, StepRecord
+from apeval.adapt.noises import CustomNoise
 from apeval.adapt.policies import Policy
 from apeval.adapt.spaces import fit_action
 from apeval.errors import SimulationError
@@ -221,4 +222,6 @@ class Disturbed:
 
 def _has(source: DisturbanceSource, what: str) -> bool:
     """Whether a disturbance does anything there."""
+    if isinstance(source, CustomNoise):
+        return what == ("sense" if source.senses else "push")
     return getattr(type(source), what) is not getattr(DisturbanceSource, what)

@@ -16,6 +16,7 @@ from apeval.adapt.disturbance_source import (
     is_box,
     observe_again,
 )
+from apeval.adapt.observation_parts import ObservationKey, part_of, part_space, with_part
 from apeval.errors import ProblemError
 
 
@@ -54,30 +55,37 @@ class BlankSensor(DisturbanceSource):
             the first step there is no last one, and it sees the truth.
         hold: Environment steps for which a blank lasts.
         index: The component, or components, that go blank; None: all.
+        key: The part that goes blank, where the observation is a dict or a tuple, as in
+            `ObservationNoise`.
     """
 
     probability: float
     instead: float | None = None
     hold: int = 1
     index: int | Sequence[int] | None = None
+    key: ObservationKey | None = None
 
     def part(self, env: Any) -> DisturbancePart:
-        if not is_box(env.observation_space):
+        space = part_space("BlankSensor", env.observation_space, self.key)
+        if not is_box(space):
             raise ProblemError(
-                f"BlankSensor needs an array as observation, the space is {env.observation_space}: "
+                f"BlankSensor needs an array as observation, the space is {space}: "
                 "write an Event with change_observation="
             )
-        count_chosen("BlankSensor", self.index, int(np.prod(env.observation_space.shape)))
+        count_chosen("BlankSensor", self.index, int(np.prod(space.shape)))
         return _chance("BlankSensor", self.probability)
 
     def sense(self, seen: Any, e: Any, on: Moment) -> Any:
         if not e or (self.instead is None and on.seen is None):
             return seen
-        blank = np.array(seen)
-        old = np.full_like(blank, self.instead) if self.instead is not None else on.seen
+        blank = np.array(part_of(seen, self.key))
+        if self.instead is not None:
+            old = np.full_like(blank, self.instead)
+        else:
+            old = part_of(on.seen, self.key)
         at = slice(None) if self.index is None else self.index
         blank.reshape(-1)[at] = np.ravel(old)[at]
-        return blank
+        return with_part(seen, self.key, blank)
 
 
 @dataclass(frozen=True)

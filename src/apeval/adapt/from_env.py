@@ -14,10 +14,11 @@ from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.disturbed import VERDICT, DecisionOutcome, Disturbed, EpisodePlan
 from apeval.adapt.given_policy import as_policy
 from apeval.adapt.judges import StepJudge, as_judge
-from apeval.adapt.memory_view import as_view
+from apeval.adapt.observation_parts import require_small
 from apeval.adapt.spaces import check_space
+from apeval.adapt.views import AskedView
 from apeval.errors import ApevalError, ProblemError, blame
-from apeval.problem.gym import Running, View, flat_observation, fleet_problem, over
+from apeval.problem.gym import Running, flat_observation, fleet_problem, over
 from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray, IntArray
 
@@ -31,7 +32,7 @@ def from_env(
     margin: Any = None,
     horizon: int | None = None,
     kinds: tuple[str, ...] = ("failure",),
-    views: Mapping[str, View] | None = None,
+    views: Mapping[str, Callable[..., Any]] | None = None,
     env_options: Mapping[str, Any] | None = None,
     name: str = "",
     description: str = "",
@@ -58,9 +59,10 @@ def from_env(
             or ``"info.gap"``. It makes rare failures easier to find.
         horizon: Environment steps at the most; by default the environment's own limit.
         kinds: Names of the failure kinds, where `fails` returns 0 (none), 1, 2, …
-        views: What a method sees, by name: ``view(obs, info)`` returns a number or a vector. By
-            default the observation, flattened. Of a policy with memory, a third parameter called
-            ``memory`` gets what it remembers.
+        views: What a method sees, by name: a function that asks by the names of its parameters for
+            obs, info, env and memory (what a policy with memory remembers), and returns a number or
+            a vector. By default the numbers of the observation, those of a dict by its sorted keys;
+            images need a view.
         env_options: Further arguments of ``gymnasium.make``.
         name: Stands in results and reports.
         description: One line, for lists of problems.
@@ -93,6 +95,8 @@ def from_env(
     finally:
         if hasattr(probe, "close"):
             probe.close()
+    if not views:
+        require_small(seen)
     horizon = limit if horizon is None else horizon
     remembers = any(source.correlation for source in sources)
     fitted = as_policy(policy, space, seen)
@@ -130,7 +134,7 @@ def from_env(
         agent=ActsFirst(fitted, space) if nature.acts_first else None,
         views={"observation": seen_by_default}
         if not views
-        else {name: as_view(view) for name, view in views.items()},
+        else {name: AskedView.of(name, view) for name, view in views.items()},
         kinds=kinds,
         policy_memory=fitted.has_memory,
         chunk=chunk,

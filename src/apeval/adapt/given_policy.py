@@ -16,7 +16,11 @@ from apeval.problem.agent import Stochastic
 
 def as_policy(policy: Any, space: Any, seen: Any) -> Policy:
     """What a user may give as `policy=`, for these spaces of actions and observations."""
-    if isinstance(policy, str | Path):
+    if isinstance(policy, str | Path) and Path(policy).suffix.lower() == ".onnx":
+        from apeval.adapt.onnx_policy import load_onnx
+
+        policy = load_onnx(policy)
+    elif isinstance(policy, str | Path):
         from apeval.adapt.sb3 import load_sb3
 
         policy = load_sb3(policy)

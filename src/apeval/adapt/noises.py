@@ -21,6 +21,7 @@ from apeval.adapt.disturbance_source import (
     is_box,
     observe_again,
 )
+from apeval.adapt.observation_parts import ObservationKey, part_of, part_space, with_part
 from apeval.adapt.paths import parse, read, write
 from apeval.errors import ProblemError
 from apeval.problem.types import Array
@@ -82,6 +83,8 @@ class ObservationNoise(DisturbanceSource):
         index: The component, or components, that are disturbed; None: all.
         correlation: Of each value with the one before: exp(−Δt/τ) for an Ornstein-Uhlenbeck process
             with relaxation time τ, whose innovations nature decides; 0: fresh noise.
+        key: The part that is disturbed, where the observation is a dict or a tuple: its name or
+            number, or several of these that lead further inside.
     """
 
     std: Number
@@ -90,20 +93,22 @@ class ObservationNoise(DisturbanceSource):
     hold: int = 1
     index: int | Sequence[int] | None = None
     correlation: float = 0.0
+    key: ObservationKey | None = None
 
     def part(self, env: Any) -> DisturbancePart:
-        space = env.observation_space
+        space = part_space("ObservationNoise", env.observation_space, self.key)
         if not is_box(space) or np.dtype(space.dtype).kind != "f":
             raise ProblemError(
                 f"ObservationNoise needs an observation of real numbers, the space is {space}: "
-                "write an Event with change_observation="
+                "write an Event or a CustomNoise with change_observation="
             )
         width = count_chosen("ObservationNoise", self.index, int(np.prod(space.shape)))
         return GaussianDisturbance.of("ObservationNoise", width, self.mean, self.std, self.bound)
 
     def sense(self, seen: Any, e: Any, on: Moment) -> Any:
-        noisy = _added(np.asarray(seen, np.float64), e, self.index)
-        return noisy.astype(np.asarray(seen).dtype)
+        clean = np.asarray(part_of(seen, self.key))
+        noisy = _added(clean.astype(np.float64), e, self.index)
+        return with_part(seen, self.key, noisy.astype(clean.dtype))
 
 
 class AtPath(DisturbanceSource):
@@ -173,9 +178,11 @@ class ParameterNoise(AtPath):
 
     def push(self, number: int, e: Any, on: Moment) -> None:
         base = read(on.env, parse(self.path)) if self.kick else on.base[number]
-        noise = np.reshape(e, base.shape)
-        value = base * (1.0 + noise) if self.relative else base + noise
-        write(on.env, parse(self.path), value)
+        write(on.env, parse(self.path), self.changed(base, np.reshape(e, base.shape)))
+
+    def changed(self, base: Array, noise: Array) -> Array:
+        """The value with its noise."""
+        return base * (1.0 + noise) if self.relative else base + noise
 
 
 @dataclass(frozen=True)
@@ -210,21 +217,24 @@ class StartNoise(AtPath):
     def push(self, number: int, e: Any, on: Moment) -> None:
         path = parse(self.path)
         base = read(on.env, path)
-        value = np.reshape(e, base.shape)
-        write(on.env, path, value if self.replace else base + value)
+        write(on.env, path, self.changed(base, np.reshape(e, base.shape)))
         inner = getattr(on.env, "unwrapped", on.env)
         if path[0] == (".", "data") and hasattr(inner, "set_state"):
             inner.set_state(inner.data.qpos.copy(), inner.data.qvel.copy())  # MuJoCo's forward pass
         on.observation = observe_again(on.env, on.observation, self.observe)
 
+    def changed(self, base: Array, noise: Array) -> Array:
+        """The start with its noise."""
+        return noise if self.replace else base + noise
+
 
 @dataclass(frozen=True)
 class CustomNoise(DisturbanceSource):
-    """Gaussian noise with an effect of your own.
+    """Gaussian noise with an effect of your own, on the environment or on what the policy sees.
 
     Args:
         apply: ``apply(env, e)`` is called before every step, or (`once`) after the reset, with the
-            noise e of shape (dim,).
+            noise e of shape (dim,); None with `change_observation`.
         std: Standard deviation: one number, or one per component.
         dim: The number of components.
         mean: Mean: one number, or one per component.
@@ -234,10 +244,16 @@ class CustomNoise(DisturbanceSource):
         observe: With `once`, ``observe(env)`` gives the first observation anew.
         correlation: Of each value with the one before: exp(−Δt/τ) for an Ornstein-Uhlenbeck process
             with relaxation time τ, whose innovations nature decides; 0: fresh noise.
+        change_observation: ``change_observation(observation, e)`` returns what the policy sees:
+            the brightness of an image, a tilted camera. The observation is one episode's, also in
+            a vector environment.
+
+    Raises:
+        ProblemError: It does nothing or both, or `once` goes with `change_observation`.
     """
 
-    apply: Callable[[Any, Array], None]
-    std: Number
+    apply: Callable[[Any, Array], None] | None = None
+    std: Number = 1.0
     dim: int = 1
     mean: Number = 0.0
     bound: Number | None = None
@@ -245,17 +261,38 @@ class CustomNoise(DisturbanceSource):
     once: bool = False
     observe: Callable[[Any], Any] | None = None
     correlation: float = 0.0
+    change_observation: Callable[[Any, Array], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.apply is None) == (self.change_observation is None):
+            raise ProblemError(
+                "CustomNoise: say what it does: apply=, which acts on the env, or "
+                "change_observation="
+            )
+        if self.once and self.apply is None:
+            raise ProblemError(
+                "CustomNoise: noise at the start needs apply=, which acts on the env"
+            )
 
     @property
     def at_start(self) -> bool:  # type: ignore[override]
         return self.once
+
+    @property
+    def senses(self) -> bool:
+        """Whether it acts on what the policy sees."""
+        return self.change_observation is not None
+
+    def sense(self, seen: Any, e: Any, on: Moment) -> Any:
+        return seen if self.change_observation is None else self.change_observation(seen, e)
 
     def part(self, env: Any) -> DisturbancePart:
         width = max(self.dim, np.size(self.std), np.size(self.mean))
         return GaussianDisturbance.of("CustomNoise", width, self.mean, self.std, self.bound)
 
     def push(self, number: int, e: Any, on: Moment) -> None:
-        self.apply(on.env, e)
+        if self.apply is not None:
+            self.apply(on.env, e)
         if self.once:
             on.observation = observe_again(on.env, on.observation, self.observe)
 

@@ -44,11 +44,11 @@ def read(env: Any, path: Path) -> Array:
     """The numbers at the path, a copy."""
     there = getattr(env, "unwrapped", env)
     for step in path:
-        there = _get(there, step, path)
+        there = take_step(there, step, path)
     value = np.array(there)
     if value.dtype.kind not in "biuf":
         raise ProblemError(
-            f"{_text(path)} of the environment is a {type(there).__name__}, not a number or an "
+            f"{path_text(path)} of the environment is a {type(there).__name__}, not a number or an "
             "array of numbers: name the number itself"
         )
     return value.astype(np.float64)
@@ -62,7 +62,7 @@ def write(env: Any, path: Path, value: Array) -> None:
 def _put(owner: Any, path: Path, value: Array, whole: Path) -> None:
     (kind, key), rest = path[0], path[1:]
     if rest:
-        inner = _get(owner, path[0], whole)
+        inner = take_step(owner, path[0], whole)
         if isinstance(inner, tuple):  # cannot be changed in place: a new one takes its stead
             replaced = list(inner)
             _put(replaced, rest, value, whole)
@@ -70,12 +70,12 @@ def _put(owner: Any, path: Path, value: Array, whole: Path) -> None:
         else:
             _put(inner, rest, value, whole)
         return
-    old = _get(owner, path[0], whole)
+    old = take_step(owner, path[0], whole)
     if isinstance(old, np.ndarray) and old.ndim:
         if old.dtype.kind != "f" and np.any(value != np.round(value)):
             raise ProblemError(
-                f"{_text(whole)} of the environment holds whole numbers ({old.dtype}), which would "
-                "round the noise away: make it an array of floats in the environment"
+                f"{path_text(whole)} of the environment holds whole numbers ({old.dtype}), which "
+                "would round the noise away: make it an array of floats in the environment"
             )
         old[...] = np.reshape(value, old.shape)
     elif isinstance(old, list | tuple):
@@ -92,13 +92,14 @@ def _assign(owner: Any, kind: str, key: Any, value: Any) -> None:
         setattr(owner, key, value)
 
 
-def _get(owner: Any, step: tuple[str, Key], whole: Path) -> Any:
+def take_step(owner: Any, step: tuple[str, Key], whole: Path) -> Any:
+    """One step along a path; what is not there is refused with what is."""
     kind, key = step
     if kind == "[":
         try:
             return owner[key]
         except (LookupError, TypeError) as error:
-            raise ProblemError(f"the environment has no {_text(whole)}: {error}") from None
+            raise ProblemError(f"the environment has no {path_text(whole)}: {error}") from None
     try:
         return getattr(owner, str(key))
     except AttributeError:
@@ -107,10 +108,11 @@ def _get(owner: Any, step: tuple[str, Key], whole: Path) -> Any:
 
 def _missing(owner: Any, key: str, whole: Path) -> ApevalError:
     known = [name for name in dir(owner) if not name.startswith("_")]
-    what = f"attribute of {type(owner).__name__} (in the path {_text(whole)})"
+    what = f"attribute of {type(owner).__name__} (in the path {path_text(whole)})"
     return ProblemError(str(unknown(what, key, known)))
 
 
-def _text(path: Path) -> str:
+def path_text(path: Path) -> str:
+    """A path as a user writes it."""
     steps = [f".{key}" if kind == "." else f"[{key!r}]" for kind, key in path]
     return "".join(steps).removeprefix(".")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ProblemError
+from apeval.problem.observation_numbers import numbers_in
 from apeval.problem.types import Array, IntArray
 
 
@@ -56,13 +57,8 @@ def as_batch(values: Any, n: int, what: str, dtype: Any = None) -> Any:
 
 
 def flat(batch: Any, n: int) -> Array:
-    """An array's rows as vectors, (n, d)."""
-    if not isinstance(batch, np.ndarray):
-        raise ProblemError(
-            f"the observation is a {type(batch).__name__}, not an array of numbers: say what a "
-            "method sees of it, views={'state': lambda obs, info: array of one row per episode}"
-        )
-    return batch.reshape(n, -1)
+    """All numbers of a batch's rows as vectors, (n, d)."""
+    return batch.reshape(n, -1) if isinstance(batch, np.ndarray) else numbers_in(batch, n)
 
 
 def spread(slots: IntArray, n: int) -> IntArray | None:

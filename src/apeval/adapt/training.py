@@ -189,9 +189,8 @@ def _same(mine: Any, theirs: Any) -> bool:
     """Whether two spaces hold the same values; their types of numbers may differ. Images may have
     their channels last, which Stable-Baselines3 puts first in training and in `predict`."""
     if all(hasattr(space, "low") and hasattr(space, "high") for space in (mine, theirs)):
-        shape = theirs.shape
-        if len(shape) == 3 and mine.dtype == theirs.dtype == np.uint8 and mine.shape != shape:
-            return bool(mine.shape == (shape[2], *shape[:2]))
+        if _same_image(mine, theirs):
+            return True
         return mine.shape == theirs.shape and bool(
             np.allclose(mine.low, theirs.low) and np.allclose(mine.high, theirs.high)
         )
@@ -199,6 +198,15 @@ def _same(mine: Any, theirs: Any) -> bool:
     if isinstance(one, Mapping) and isinstance(two, Mapping):
         return one.keys() == two.keys() and all(_same(one[k], two[k]) for k in one)
     return bool(mine == theirs)
+
+
+def _same_image(mine: Any, theirs: Any) -> bool:
+    """Whether an image is channels-first in training and channels-last here: Stable-Baselines3
+    turns it around (VecTransposeImage) in training, and in `predict`."""
+    if not all(space.dtype == np.uint8 and len(space.shape) == 3 for space in (mine, theirs)):
+        return False
+    height, width, channels = theirs.shape
+    return bool(mine.shape == (channels, height, width) and channels < min(height, width))
 
 
 def _equal(one: Any, two: Any) -> bool:

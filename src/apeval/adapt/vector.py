@@ -14,10 +14,12 @@ from apeval.adapt.batches import stacked
 from apeval.adapt.block import compare_with_training
 from apeval.adapt.decision_layout import DecisionLayout, as_horizon, as_sources
 from apeval.adapt.disturbance_source import DisturbanceSource
+from apeval.adapt.functional_env import FunctionalEnv
 from apeval.adapt.judges import StepJudge, as_judge
-from apeval.adapt.memory_view import asks_for_memory
 from apeval.adapt.noises import AtPath
+from apeval.adapt.observation_parts import require_small
 from apeval.adapt.paths import parse
+from apeval.adapt.row_paths import first_row
 from apeval.adapt.rows import flat, spread, take
 from apeval.adapt.spaces import check_space
 from apeval.adapt.vector_block import VectorPlan, infos
@@ -25,13 +27,14 @@ from apeval.adapt.vector_policy import as_vector_policy
 from apeval.adapt.vector_sim import VectorMaker, VectorReset, VectorSim, not_addressed
 from apeval.adapt.vector_sources import reach
 from apeval.adapt.vector_state import Seated, SeatedGroup, VectorFleet
+from apeval.adapt.views import wanted
 from apeval.errors import ProblemError
 from apeval.problem.draws import Draws
 from apeval.problem.problem import Problem
 from apeval.problem.returned_arrays import as_array
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 
-VectorView = Callable[[Any, dict[str, Any]], Any]
+VectorView = Callable[..., Any]
 """``view(obs, info)``: what a method sees of all episodes, a row each."""
 
 
@@ -74,8 +77,8 @@ def from_vector_env(
         horizon: Environment steps at the most; by default the environment's own limit.
         kinds: Names of the failure kinds, where `fails` returns 0 (none), 1, 2, …
         views: What a method sees, by name: ``view(obs, info)`` returns a row for each. By default
-            the observation, flattened. Of a policy with memory, a third parameter called
-            ``memory`` gets what it remembers, a row for each.
+            the numbers of the observation, those of a dict by its sorted keys; images need a view.
+            Of a policy with memory, a parameter called ``memory`` gets what it remembers.
         env_options: Further arguments of ``gymnasium.make_vec``.
         num_envs: Sub-environments; that many episodes run together in one worker.
         reset: ``reset(env, seeds)`` starts an episode in every sub-environment, each from its own
@@ -109,6 +112,8 @@ def from_vector_env(
     make = VectorMaker(env, dict(env_options or {}), num_envs, as_horizon(horizon), reset)
     sources = as_sources(disturb)
     space, seen, limit, parts = _look(make, sources)
+    if not views:
+        require_small(seen, env_view=False)
     horizon = limit if horizon is None else horizon
     fitted, one = as_vector_policy(policy, space, seen)
     nature = DecisionLayout.of(sources, parts, horizon, one.has_memory)
@@ -129,7 +134,8 @@ def from_vector_env(
     fleet = VectorFleet(plan)
     shown: dict[str, Callable[[Seated], Array]] = {"observation": _observed}
     if views:
-        shown = {key: _OfAllRows(key, view) for key, view in views.items()}
+        asks = {key: wanted(key, view, ("obs", "info", "memory")) for key, view in views.items()}
+        shown = {key: _OfAllRows(key, view, asks[key]) for key, view in views.items()}
     return Problem(
         nominal=nature.step_code.law(),
         initial=None if nature.start_code is None else nature.start_code.law(),
@@ -193,7 +199,9 @@ def _one_of(sim: VectorSim, sources: Sequence[DisturbanceSource]) -> Any:
         action_space=sim.env.single_action_space,
         observation_space=sim.env.single_observation_space,
     )
-    if sim.sub_environments is not None:
+    if isinstance(sim.env, FunctionalEnv):
+        found.state, found.params = first_row(sim.env.state), sim.env.functions.params
+    elif sim.sub_environments is not None:
         found.unwrapped = getattr(sim.sub_environments[0], "unwrapped", sim.sub_environments[0])
     elif sim.is_async:
         paths = [source.path for source in sources if isinstance(source, AtPath)]
@@ -313,6 +321,7 @@ class _OfAllRows:
 
     name: str
     view: VectorView
+    names: tuple[str, ...]
 
     def __call__(self, x: Seated) -> Array:
         return x.each(self._of)
@@ -321,10 +330,10 @@ class _OfAllRows:
         answer, n = group.outcome.answer, group.block.n
         rows = spread(group.slots, n)
         every = slice(None) if rows is None else rows
-        given = [take(answer.obs, every), infos(answer.info, every)]
-        if asks_for_memory(self.view):
-            given.append(_remembered(group.outcome.memory, rows, n))
-        seen = asked("view", self.view, *given)
+        told = {"obs": take(answer.obs, every), "info": infos(answer.info, every)}
+        if "memory" in self.names:
+            told["memory"] = _remembered(group.outcome.memory, rows, n)
+        seen = asked("view", self.view, *[told[name] for name in self.names])
         found = as_array(f"view '{self.name}'", seen)
         if found.shape[:1] != (n,) or found.ndim > 2:
             raise ProblemError(

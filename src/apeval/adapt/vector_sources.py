@@ -19,9 +19,19 @@ import numpy as np
 from apeval.adapt.asked import asked
 from apeval.adapt.disturbance_source import DisturbanceSource, Moment, observe_again
 from apeval.adapt.events import BlankSensor, DropAction, Event
-from apeval.adapt.noises import ActionNoise, CustomNoise, ObservationNoise, ParameterNoise
+from apeval.adapt.functional_env import FunctionalEnv
+from apeval.adapt.noises import (
+    ActionNoise,
+    AtPath,
+    CustomNoise,
+    ObservationNoise,
+    ParameterNoise,
+    StartNoise,
+)
+from apeval.adapt.observation_parts import part_of, with_part
 from apeval.adapt.paths import parse
-from apeval.adapt.rows import put, take
+from apeval.adapt.row_paths import read_rows, write_rows
+from apeval.adapt.rows import as_batch, put, take
 from apeval.adapt.vector_sim import VectorSim
 from apeval.errors import ProblemError
 from apeval.problem.types import Array, IntArray
@@ -64,24 +74,25 @@ def sense_rows(source: DisturbanceSource, seen: Any, e: Array, on: VectorMoment)
 
 @sense_rows.register
 def _(source: ObservationNoise, seen: Any, e: Array, on: VectorMoment) -> Any:
-    if not isinstance(seen, np.ndarray) or getattr(source, "key", None) is not None:
-        return sense_rows.dispatch(DisturbanceSource)(source, seen, e, on)
-    return _added(seen.astype(np.float64), e, source.index).astype(seen.dtype)
+    clean = part_of(seen, source.key)
+    noisy = _added(clean.astype(np.float64), e, source.index).astype(clean.dtype)
+    return with_part(seen, source.key, noisy)
 
 
 @sense_rows.register
 def _(source: BlankSensor, seen: Any, e: Array, on: VectorMoment) -> Any:
-    if not isinstance(seen, np.ndarray) or getattr(source, "key", None) is not None:
-        return sense_rows.dispatch(DisturbanceSource)(source, seen, e, on)
     lost = np.asarray(e).astype(bool)
     if not lost.any() or (source.instead is None and on.seen is None):
         return seen
-    old = on.seen if source.instead is None else np.full_like(seen, source.instead)
-    blank = seen.copy()
+    blank = part_of(seen, source.key).copy()
+    if source.instead is None:
+        old = part_of(on.seen, source.key)
+    else:
+        old = np.full_like(blank, source.instead)
     at = slice(None) if source.index is None else np.atleast_1d(source.index)
     new, old = blank.reshape(len(blank), -1), old.reshape(len(blank), -1)
     new[:, at] = np.where(lost[:, None], old[:, at], new[:, at])
-    return blank
+    return with_part(seen, source.key, blank)
 
 
 @singledispatch
@@ -122,6 +133,8 @@ def senses(source: DisturbanceSource) -> bool:
     """Whether a disturbance acts on what the policy sees."""
     if isinstance(source, Event):
         return source.change_observation is not None
+    if isinstance(source, CustomNoise):
+        return source.senses
     return type(source).sense is not DisturbanceSource.sense
 
 
@@ -136,6 +149,8 @@ def pushes(source: DisturbanceSource) -> bool:
     """Whether a disturbance acts on the environments themselves."""
     if isinstance(source, Event):
         return source.apply is not None
+    if isinstance(source, CustomNoise):
+        return not source.senses
     return type(source).push is not DisturbanceSource.push
 
 
@@ -287,8 +302,53 @@ class AllAtOnce(DisturbanceReach):
                 put(on.observation, slot, take(seen, slot))
 
 
+class InState(AllAtOnce):
+    """Functions of state in and state out: what a path names in `state` or `params` is changed
+    for all episodes at once."""
+
+    def __init__(self, sim: VectorSim, sources: Sequence[DisturbanceSource]) -> None:
+        super().__init__(sim, sources)
+        self.base: dict[int, Array] = {}
+
+    def require(self, source: DisturbanceSource) -> None:
+        if not isinstance(source, AtPath):
+            super().require(source)
+        elif (first := parse(source.path)[0][1]) not in ("state", "params"):
+            raise ProblemError(
+                f"{type(source).__name__}('{source.path}'): a simulator made of functions has "
+                f"'state' and 'params', not '{first}': name a part of these, such as state[1], "
+                "state.speed or params.gravity"
+            )
+
+    def after_reset(self, slots: IntArray) -> None:
+        for number, source in self.acting:
+            if isinstance(source, AtPath):
+                if parse(source.path)[0][1] == "params":
+                    self.sim.env.spread_params()
+                self.base[number] = self._read(source)
+
+    def push(self, number: int, e: Array, slots: IntArray, on: VectorMoment) -> None:
+        source = self.sources[number]
+        if not isinstance(source, ParameterNoise | StartNoise):
+            return super().push(number, e, slots, on)
+        adds = isinstance(source, StartNoise) or source.kick
+        base = self._read(source) if adds else self.base[number]
+        write_rows(
+            self.sim.env, parse(source.path), source.changed(base, np.reshape(e, base.shape))
+        )
+        if isinstance(source, StartNoise):
+            seen = asked("start", observe_again, self.sim.env, on.observation, source.observe)
+            on.observation = as_batch(seen, self.sim.n, "observation")
+        return None
+
+    def _read(self, source: AtPath) -> Array:
+        return read_rows(self.sim.env, parse(source.path), self.sim.n)
+
+
 def reach(sim: VectorSim, sources: Sequence[DisturbanceSource]) -> DisturbanceReach:
     """The way to the sub-environments of this vector environment."""
+    if isinstance(sim.env, FunctionalEnv):
+        return InState(sim, sources)
     if sim.sub_environments is not None:
         return OneByOne(sim, sources)
     return ByAttribute(sim, sources) if sim.is_async else AllAtOnce(sim, sources)

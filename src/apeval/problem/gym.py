@@ -20,6 +20,7 @@ from apeval.problem.agent import Agent
 from apeval.problem.argument_copies import own
 from apeval.problem.draws import Draws
 from apeval.problem.laws import Disturbance
+from apeval.problem.observation_numbers import numbers_in
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, BoolArray
 
@@ -254,13 +255,7 @@ def over(x: Running) -> BoolArray:
 
 def flat_observation(obs: Any, info: dict[str, Any]) -> Array:
     """The observation as a vector: what a method sees by default."""
-    flat = np.ravel(np.asarray(obs))
-    if flat.dtype.kind not in "biuf":
-        raise ProblemError(
-            f"the observation is a {type(obs).__name__}, not an array of numbers: say what a "
-            "method sees of it, views={'state': lambda obs, info: vector}"
-        )
-    return flat
+    return numbers_in(obs)
 
 
 @dataclass(frozen=True)

@@ -236,13 +236,16 @@ def _order(key: Any) -> str:
 
 
 def _as_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """Arrays, numbers of NumPy, and tensors."""
+    """Arrays of NumPy and JAX, numbers of NumPy, and tensors."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         array: np.ndarray[Any, Any] = value.detach().cpu().numpy()
         return array
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(value, getattr(jax, "Array", ())):
+        return np.asarray(value)
     return None
 
 
