@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from apeval import validate
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
 from apeval.estimate.interval import estimate
+from apeval.notebook_cards import card_of_text
 from apeval.remedies import Option
 from apeval.run.completed_run import CompletedRun, check_run, level
 from apeval.run.pairing import Pairing
 from apeval.run.result import plain
 from apeval.run.result_text import line
 from apeval.simulate.episodes import Episodes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COMMON = {
     "horizon": "horizon",
@@ -74,6 +78,23 @@ class PolicyComparison:
         """
         data: dict[str, Any] = plain(vars(self))
         return data
+
+    def plot(self) -> Figure:
+        """Both probabilities with their intervals, and the ratio with its own.
+
+        Returns:
+            A Matplotlib figure.
+
+        Raises:
+            ApevalError: Matplotlib is not installed.
+        """
+        from apeval.run.figures import figure_of_comparison
+
+        return figure_of_comparison(self)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return card_of_text(str(self))
 
     def __str__(self) -> str:
         name = f"{100 * self.confidence:.4g} % interval"

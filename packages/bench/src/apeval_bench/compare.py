@@ -27,7 +27,7 @@ _FIRST, _GROWTH = 64, 1.1  # pairs at the first look, and from look to look
 _SUM = {"steps": 2, "beta": 4.0}
 _AR1 = {"steps": 2, "threshold": 5.0, "phi": 0.8}
 
-ROWS: tuple[dict[str, Any], ...] = (
+_CASES: tuple[dict[str, Any], ...] = (
     {"key": "sum-alike", "problem": "gaussian-sum", "a": _SUM, "b": {**_SUM, "beta": 3.95},
      "text": "β = 4 against 3.95", "alike": True},
     {"key": "ar1-alike", "problem": "ar1", "a": _AR1, "b": {**_AR1, "phi": 0.79},
@@ -37,8 +37,12 @@ ROWS: tuple[dict[str, Any], ...] = (
     {"key": "ar1-unlike", "problem": "ar1", "a": _AR1, "b": {**_AR1, "phi": 0.6},
      "text": "φ = 0.8 against 0.6", "alike": False},
 )  # fmt: skip
-EPISODES = 1_200
-"""Of both policies together."""
+_EPISODES = {"ape": 1_200, "cem": 6_000}  # of both policies together
+ROWS: tuple[dict[str, Any], ...] = tuple(
+    {**case, "key": case["key"] + suffix, "method": method, "episodes": _EPISODES[method]}
+    for method, suffix in (("ape", ""), ("cem", "-cem"))
+    for case in _CASES
+)
 
 
 @experiment("bench", "compare", "paired comparisons of policies: coverage, width, any look",
@@ -76,9 +80,9 @@ def ask(row: dict[str, Any], seed: int) -> dict[str, Any]:
     a, b = (make(row["problem"], **row[side]) for side in "ab")
     truth_a, truth_b = _truth(a), _truth(b)
     ratio, difference = truth_a / truth_b, truth_a - truth_b
-    x, y = paired_samples(a, b, episodes=EPISODES, seed=seed)
+    x, y = paired_samples(a, b, row["method"], episodes=row["episodes"], seed=seed)
     paired = compare_pairs(x, y, _CONFIDENCE)
-    apart = _apart(a, b, seed) if seed % _SOME == 0 else None
+    apart = _apart(row, a, b, seed) if seed % _SOME == 0 else None
     at_any, at_one, n = True, True, _FIRST
     while n <= x.n:
         cut = x.first(n), y.first(n)
@@ -98,14 +102,15 @@ def ask(row: dict[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def _apart(a: Problem, b: Problem, seed: int) -> tuple[float, float | None]:
+def _apart(row: dict[str, Any], a: Problem, b: Problem, seed: int) -> tuple[float, float | None]:
     """The ratio's interval of two independent runs."""
     runs = []
     for k, problem in enumerate((a, b), start=1):
         kept = InMemory(problem)
-        evaluate(problem, episodes=EPISODES // 2, seed=seed + k * _APART, recorder=kept)
+        half, other = row["episodes"] // 2, seed + k * _APART
+        evaluate(problem, row["method"], episodes=half, seed=other, recorder=kept)
         runs.append(kept)
-    return compare_runs(*runs).ratio_interval
+    return compare_runs(runs[0], runs[1]).ratio_interval
 
 
 def _truth(problem: Problem) -> float:
@@ -136,7 +141,7 @@ def _summary(row: dict[str, Any], answers: list[dict[str, Any]]) -> dict[str, An
     independent = float(np.median([math.inf if width is None else width for width in asked]))
     narrower = median("width") / independent
     found = {
-        **{k: row[k] for k in ("key", "problem", "text", "alike")},
+        **{k: row[k] for k in ("key", "problem", "text", "alike", "method", "episodes")},
         "truth": a / b,
         "probability": a,
         "seeds": len(answers),
@@ -155,24 +160,23 @@ def _summary(row: dict[str, Any], answers: list[dict[str, Any]]) -> dict[str, An
 
 def _as_text(data: dict[str, Any]) -> str:
     lines = [
-        "| problem | policies | true ratio | ratio covered | difference covered "
+        "| problem | policies | method, episodes | true ratio | ratio covered | difference covered "
         "| width of log ratio: pairs | independent | pairs / independent | any time: width "
         "| covered at the worst look | single-look interval at its worst look |",
-        "|---" * 11 + "|",
+        "|---" * 12 + "|",
     ]
     for r in data["rows"]:
         lines.append(
-            f"| {r['problem']} | {r['text']} "
+            f"| {r['problem']} | {r['text']} | `{r['method']}`, {r['episodes']:,} "
             f"| {r['truth']:.3f} | {r['ratio']:.1%} | {r['difference']:.1%} | {r['width']:.3f} "
             f"| {r['width_independent']:.3f} | {r['narrower']:.2f} | {r['width_any']:.3f} "
             f"| {r['worst_look']:.1%} | {r['worst_look_of_single']:.1%} |"
         )
     lines.append(
         f"\nSeeds {data['seeds'][0]} … {data['seeds'][1]}; 95 % intervals, at least "
-        f"{data['bar']:.0%} asked; widths are medians. `ape`; pairs have a budget of {EPISODES:,} "
-        "episodes, learning included, and so have two independent runs together "
-        f"(one seed of {_SOME}). The worst look "
-        "is a stopping time chosen to hurt: every "
+        f"{data['bar']:.0%} asked; widths are medians. Pairs have the episodes named, "
+        f"learning included; so have two independent runs together (one seed of {_SOME}). The "
+        "worst look is a stopping time chosen to hurt: every "
         "10 % more pairs the interval is looked at, and the first look that leaves out the truth "
         "counts."
     )
