@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from apeval.environments import make
+from apeval.errors import unknown
 from apeval.estimate.paired import compare_pairs
 from apeval.problem.problem import Problem
 from apeval.run.completed_run import InMemory
@@ -50,7 +51,7 @@ ROWS: tuple[dict[str, Any], ...] = tuple(
 def compare(request: ExperimentRequest) -> ExperimentReport:
     """Passes if every interval covers in 92 % of the seeds, at the worst look too, and pairs of
     policies that are alike give a ratio at most 0.7 times as wide as two independent runs."""
-    rows = [r for r in ROWS if not request.rows or r["key"] in request.rows]
+    rows = chosen(request)
     seeds = request.all_seeds
     blocks = [list(seeds[i : i + _BLOCK]) for i in range(0, len(seeds), _BLOCK)]
     cells = [{"row": r["key"], "seeds": [b[0], b[-1]]} for b in blocks for r in rows]
@@ -66,6 +67,22 @@ def compare(request: ExperimentRequest) -> ExperimentReport:
         table.append(_summary(r, answers))
     data = {"seeds": [seeds[0], seeds[-1]], "bar": _BAR, "narrower": _NARROWER, "rows": table}
     return ExperimentReport(data, _as_text(data), all(r["passed"] for r in table))
+
+
+def chosen(request: ExperimentRequest) -> list[dict[str, Any]]:
+    """The rows that are asked for, by key or problem and by method."""
+    for name in request.rows:
+        if not any(name in (r["key"], r["problem"]) for r in ROWS):
+            raise unknown("row", name, [r["key"] for r in ROWS])
+    for name in request.methods:
+        if name not in _EPISODES:
+            raise unknown("method", name, _EPISODES)
+    return [
+        r
+        for r in ROWS
+        if (not request.rows or {r["key"], r["problem"]} & set(request.rows))
+        and (not request.methods or r["method"] in request.methods)
+    ]
 
 
 def run(cell: Cell) -> dict[str, Any]:
