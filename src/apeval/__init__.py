@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from apeval.run.completed_run import InMemory as InMemory
     from apeval.run.evaluate import evaluate as evaluate
     from apeval.run.merge import merge as merge
+    from apeval.run.paired_policies import compare_anytime as compare_anytime
+    from apeval.run.paired_policies import compare_policies as compare_policies
     from apeval.run.policy_comparison import compare as compare
     from apeval.run.result import Result as Result
     from apeval.run.whatif import reweight as reweight
@@ -96,6 +98,8 @@ _HOME = {
     "Truth": "apeval.problem.truth",
     "check_problem": "apeval.simulate.check",
     "compare": "apeval.run.policy_comparison",
+    "compare_anytime": "apeval.run.paired_policies",
+    "compare_policies": "apeval.run.paired_policies",
     "evaluate": "apeval.run.evaluate",
     "from_env": "apeval.adapt.from_env",
     "from_functions": "apeval.adapt.from_functions",

@@ -25,10 +25,16 @@ from apeval.learn.method import methods
 from apeval.run.budget_plan import Plan
 from apeval.run.failure_modes import Mode
 from apeval.run.merge import Merged, MergedRun
+from apeval.run.pairing import ControlArm, Pairing
 from apeval.run.policy_comparison import PolicyComparison
 from apeval.run.progress import Progress
 from apeval.run.result import FinalStage, Kind, Result
-from apeval.run.run_options import PlanKeywords, RunKeywords, SimulationKeywords
+from apeval.run.run_options import (
+    ComparisonKeywords,
+    PlanKeywords,
+    RunKeywords,
+    SimulationKeywords,
+)
 from apeval.run.target_answers import BelowAnswer, TargetAnswer
 from apeval.run.whatif import WhatIf
 from apeval.simulate.check.report import CheckReport, Finding
@@ -133,12 +139,14 @@ def documented_fields(kind: type) -> set[str]:
 
 
 PARTS = (FinalStage, Kind, Mode, TailPoint, Diagnostics, TargetAnswer, BelowAnswer)
-OPTIONS = (SimulationKeywords, PlanKeywords, RunKeywords)
+OPTIONS = (SimulationKeywords, PlanKeywords, ComparisonKeywords, RunKeywords)
 ANSWERS = (
     Plan,
     Merged,
     MergedRun,
     PolicyComparison,
+    Pairing,
+    ControlArm,
     WhatIf,
     CheckReport,
     Finding,

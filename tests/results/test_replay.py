@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,17 @@ from PIL import Image
 
 import apeval
 from apeval.errors import ApevalError
+from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.results.animation import save_pictures
 from apeval.results.failure_replay import replay_failure, replay_mode
+from apeval.results.own_pictures import own_pictures
+from apeval.results.report import write_report
+from apeval.results.report.picture_files import as_data
 from apeval.results.scene import scene_of, scene_of_record
+from apeval.simulate.adversary import Nominal, only
+from apeval.simulate.episodes import Episodes
+from apeval.simulate.task import Task
 
 Outcome = tuple[int, str, str]
 
@@ -200,6 +207,69 @@ def test_an_environment_draws_itself(tmp_path: Path) -> None:
     it = replay_failure(run, 1, blind)
     with Image.open(it.film(tmp_path / "plot.gif")) as picture:
         assert picture.size != (600, 400)
+
+
+def test_pictures_are_taken_at_every_step_within_a_decision() -> None:
+    pytest.importorskip("pygame")
+    problem = held_cartpole()
+    failed = next(it for it in _episodes(problem) if it.failed[0])
+    found = own_pictures(problem, failed, make_key(0))
+    assert found is not None
+    decisions = len(failed.t)
+    assert 4 * (decisions - 1) + 1 < len(found.pictures) <= 4 * decisions + 1
+    assert np.all(np.diff(found.time) > 0.0)
+    assert found.time[0] == 0.0
+    assert found.time[-1] == decisions
+    assert found.decision[-1] == decisions
+    assert not np.array_equal(found.pictures[1], found.pictures[2])
+    assert own_pictures(problem, failed, make_key(1)) is None  # another start: not this episode
+
+
+def test_a_report_shows_the_environments_own_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    source = tmp_path / "cart.py"
+    source.write_text(
+        "import apeval\n\n\ndef problem():\n"
+        "    return apeval.from_env('CartPole-v1', policy=lambda obs: int(obs[2] > 0.0), "
+        "disturb=apeval.ObservationNoise(std=0.5, hold=4), horizon=40, name='cart')\n"
+    )
+    address = f"{source}:problem"
+    apeval.evaluate(
+        apeval.make(address),
+        "mc",
+        episodes=20,
+        check=False,
+        recorder=apeval.Recorder(tmp_path / "run"),
+    )
+    text = write_report([tmp_path / "run"], tmp_path / "r.html", address).read_text()
+    assert text.count("data:image/") > 4
+    assert len(text) < 5_000_000
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+
+
+def test_pictures_become_smaller_until_they_fit() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (20, 300, 400, 3)).astype(np.uint8)
+    large, small = as_data(noise, 5_000_000), as_data(noise, 200_000)
+    assert large is not None
+    assert small is not None
+    assert len(large) == len(small) == 20
+    assert sum(map(len, small)) <= 200_000 < sum(map(len, large)) <= 5_000_000
+    assert as_data(noise, 1_000) is None
+
+
+def held_cartpole() -> apeval.Problem:
+    return apeval.from_env(
+        "CartPole-v1",
+        policy=lambda obs: int(obs[2] > 0.0),
+        disturb=apeval.ObservationNoise(std=0.5, hold=4),
+        horizon=40,
+    )
+
+
+def _episodes(problem: apeval.Problem) -> Iterator[Episodes]:
+    for k in range(50):
+        yield Task(only(Nominal()), k, k, 1).simulate(problem, make_key(0))
 
 
 def _no_pictures(x: object) -> object:

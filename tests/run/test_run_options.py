@@ -18,7 +18,13 @@ from apeval.cli.main import commands
 from apeval.cli.option_flags import described, flags_of, in_help
 from apeval.results.inputs import read_inputs
 from apeval.run import run_options as options
-from apeval.run.run_options import PlanKeywords, RunKeywords, RunOptions, SimulationKeywords
+from apeval.run.run_options import (
+    ComparisonKeywords,
+    PlanKeywords,
+    RunKeywords,
+    RunOptions,
+    SimulationKeywords,
+)
 
 Outcome = tuple[int, str, str]
 FIELDS = {f.name: f for f in dataclasses.fields(RunOptions)}
@@ -42,7 +48,12 @@ def test_an_option_says_what_it_is_and_its_default(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "keywords"),
-    [("run", RunKeywords), ("plan", PlanKeywords), ("resume", SimulationKeywords)],
+    [
+        ("run", RunKeywords),
+        ("plan", PlanKeywords),
+        ("compare-policies", ComparisonKeywords),
+        ("resume", SimulationKeywords),
+    ],
 )
 def test_commands_have_the_options_of_their_functions(command: str, keywords: type) -> None:
     flags = {it.name: it for it in commands()[command].params}
@@ -58,6 +69,8 @@ def test_commands_have_the_options_of_their_functions(command: str, keywords: ty
     [
         (apeval.evaluate, RunKeywords),
         (apeval.plan, PlanKeywords),
+        (apeval.compare_policies, ComparisonKeywords),
+        (apeval.compare_anytime, ComparisonKeywords),
         (apeval.resume, SimulationKeywords),
     ],
 )

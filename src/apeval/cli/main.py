@@ -56,6 +56,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "run": problem_commands.run,
         "resume": problem_commands.resume,
         "plan": problem_commands.plan,
+        "compare-policies": problem_commands.compare_policies,
         "truth": problem_commands.truth,
     },
     "Your own problem": {

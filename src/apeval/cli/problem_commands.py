@@ -21,7 +21,12 @@ from apeval.cli.options import (
     file_option,
     folder_option,
 )
-from apeval.run.run_options import PlanKeywords, RunKeywords, SimulationKeywords
+from apeval.run.run_options import (
+    ComparisonKeywords,
+    PlanKeywords,
+    RunKeywords,
+    SimulationKeywords,
+)
 
 
 def list_(
@@ -238,6 +243,65 @@ def plan(
     from apeval.cli.planning import plan_budget
 
     plan_budget(problem, target_error, pilot_steps, method, given, settings or [], json)
+
+
+@takes(ComparisonKeywords)
+def compare_policies(
+    a: Annotated[
+        str, typer.Argument(help="The problem with policy A: a name, or file.py:factory.")
+    ],
+    b: Annotated[str, typer.Argument(help="The same problem with policy B.")],
+    *,
+    method: Method = None,
+    given: Given,
+    settings: Settings = None,
+    settings_a: Annotated[
+        list[str] | None,
+        typer.Option("--set-a", help="A setting of problem A alone (problem.name=value)."),
+    ] = None,
+    settings_b: Annotated[
+        list[str] | None,
+        typer.Option("--set-b", help="A setting of problem B alone (problem.name=value)."),
+    ] = None,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Stop as soon as one is shown to fail more often, with intervals that allow for "
+            "all looks before; the budget is the most that it may take.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="JSON file for the answer.", **file_option("out")),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate two policies against the same disturbances: which fails more often?
+
+    Episodes come in pairs with common random numbers, so that policies that are alike can be told
+    apart with fewer of them; a control arm tells how they fare without disturbances. `apeval
+    compare` takes two stored runs instead.
+
+    \b
+    Examples:
+      apeval compare-policies old.py:problem new.py:problem --steps 20000
+      apeval compare-policies int-v1 int-v1 --set-b problem.ego_speed=9.8 --steps 6000 --seed 1
+      apeval compare-policies old.py new.py --episodes 50000 --until-decided
+    """
+    from apeval.cli.pairs import compare_in_pairs
+
+    compare_in_pairs(
+        (a, b),
+        method,
+        given,
+        settings or [],
+        (settings_a or [], settings_b or []),
+        until_decided=until_decided,
+        out=out,
+        json=json,
+    )
 
 
 def truth(

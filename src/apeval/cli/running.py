@@ -29,7 +29,7 @@ from apeval.run.progress import Listener, Progress
 from apeval.run.result import Result
 from apeval.run.run_options import FINISH
 
-_DEFAULT_STEPS = 9_000
+DEFAULT_STEPS = 9_000
 PREFIX = "problem."
 
 
@@ -51,7 +51,7 @@ def run_problem(
     if view is not None:
         problem = problem.seen_as(view)
     if not {"steps", "episodes", "target_error"} & given.keys():
-        given["steps"] = _DEFAULT_STEPS
+        given["steps"] = DEFAULT_STEPS
     earlier = [] if extend is None else extended_runs(extend, problem, given.get("seed"), out)
     given.setdefault("seed", next_seed(earlier))
     recorder = None if out is None else _recorder(out, problem, earlier, fresh)

@@ -62,7 +62,7 @@ def compare(a: Side, b: Side, confidence: float) -> Comparison:
         lo, hi = _end_by_end(a(half).interval, b(half).interval)
     else:
         lo, hi = _mover_ratio(at_a, at_b)
-    verdict = MORE if lo > 1.0 else LESS if hi < 1.0 else UNDECIDED
+    verdict = verdict_of(lo, hi)
     ratio = at_a.value / at_b.value if at_b.value > 0.0 else None
     return Comparison(
         ratio=ratio,
@@ -71,8 +71,13 @@ def compare(a: Side, b: Side, confidence: float) -> Comparison:
         difference_interval=_mover_difference(at_a, at_b),
         confidence=confidence,
         verdict=verdict,
-        times=_times(ratio, lo, hi) if verdict == UNDECIDED and not thin else None,
+        times=times_to_decide(ratio, lo, hi) if verdict == UNDECIDED and not thin else None,
     )
+
+
+def verdict_of(lo: float, hi: float) -> str:
+    """What an interval of the ratio says."""
+    return MORE if lo > 1.0 else LESS if hi < 1.0 else UNDECIDED
 
 
 def _end_by_end(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
@@ -105,8 +110,8 @@ def _mover_difference(a: Estimate, b: Estimate) -> tuple[float, float]:
     )
 
 
-def _times(ratio: float | None, lo: float, hi: float) -> float | None:
-    """Ends close in on the ratio like 1/√n."""
+def times_to_decide(ratio: float | None, lo: float, hi: float) -> float | None:
+    """How many times the episodes would decide: ends close in on the ratio like 1/√n."""
     if ratio is None or ratio <= 0.0 or abs(math.log(ratio)) < 0.02:
         return None
     reach = math.log(hi / ratio) if ratio < 1.0 else math.log(ratio / max(lo, 1e-300))

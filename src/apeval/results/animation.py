@@ -28,6 +28,7 @@ PALETTE = {
 }
 _MOST_FRAMES, _MOST_SERIES = 120, 4
 _LAST = 1.5  # seconds for which the last frame stays
+_STEP = 0.1  # seconds per step of an environment that draws itself
 _DECISION = 0.5  # seconds per decision where its true length is not known
 
 
@@ -43,10 +44,12 @@ def save_gif(scene: Scene, path: Path) -> Path:
 
 
 def save_pictures(pictures: list[Array], path: Path) -> Path:
-    """Write an environment's own frames, one per decision."""
+    """Write an environment's own frames, one per step; long episodes lose frames, not time."""
     _require_libraries()
-    seconds = np.append(np.full(len(pictures) - 1, 0.1), _LAST)
-    return _save(pictures, seconds, path)
+    F = len(pictures)
+    keep = np.unique(np.linspace(0, F - 1, min(F, _MOST_FRAMES)).astype(int))
+    seconds = np.append(np.diff(keep) * _STEP, _LAST)
+    return _save([pictures[k] for k in keep], seconds, path)
 
 
 def _require_libraries() -> None:

@@ -67,10 +67,8 @@ class Replayed:
         if path.suffix.lower() != ".gif":
             raise ApevalError(f"an animation is a GIF: name it {path.with_suffix('.gif')}")
         scene = scene_of(self.problem, self.episodes, 0, self.key)
-        pictures = None
-        if not scene.drawable:
-            pictures = own_pictures(self.problem, self.episodes, self.key)
-        return save_gif(scene, path) if pictures is None else save_pictures(pictures, path)
+        own = None if scene.drawable else own_pictures(self.problem, self.episodes, self.key)
+        return save_gif(scene, path) if own is None else save_pictures(own.pictures, path)
 
 
 def replay_failure(run: Run, number: int, problem: Problem) -> Replayed:

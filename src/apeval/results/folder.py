@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +27,13 @@ from apeval.results.problem_rebuild import build_again
 from apeval.results.samples import SAMPLE, read_sample
 from apeval.results.store import CURVE, RECORDS, RESULT
 from apeval.run.result import SCHEMA_VERSION, Result
+from apeval.run.run_tables import RunTables
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.identity.identity import differences, identify, in_short
 from apeval.simulate.identity.reference import reference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def load(path: str | Path) -> Run:
@@ -85,6 +89,21 @@ class Run:
     def __str__(self) -> str:
         return str(self.result)
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return self.result._repr_html_()
+
+    def plot(self) -> Figure:
+        """See `Result.plot`.
+
+        Returns:
+            A Matplotlib figure.
+
+        Raises:
+            ApevalError: Matplotlib is not installed.
+        """
+        return self.result.plot()
+
     @property
     def records(self) -> tuple[Mapping[str, Any], ...]:
         """Replay records of the first failures of the sample."""
@@ -139,6 +158,11 @@ class Run:
         if found is None or not np.array_equal(found.ids, self.ids):
             raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: episodes are missing")
         return found
+
+    @property
+    def tables(self) -> RunTables:
+        """Episodes, decisions and failures as Arrow tables; `to_pandas()` makes DataFrames."""
+        return RunTables(self.sample, self.episodes, tuple(self.result.kinds))
 
     @cached_property
     def learning(self) -> Episodes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.run.result import Result, plain
 from apeval.run.run_recorder import IDENTITY, FinishedRun
+from apeval.run.run_tables import RunTables
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.identity.identity import differences, in_short
 
@@ -158,9 +160,18 @@ class InMemory:
         return join(self.batches)
 
     @property
+    def tables(self) -> RunTables:
+        """Episodes, decisions and failures as Arrow tables; `to_pandas()` makes DataFrames."""
+        return RunTables(self.sample, self.episodes, tuple(self.result.kinds))
+
+    @property
     def key(self) -> IntArray:
         """With an episode's number it names all of its random numbers."""
         return make_key(self.result.seed)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return f"<p>{escape(repr(self))}</p>" if self.outcome is None else self.result._repr_html_()
 
     def problem(self, address: str | None = None, **changes: Any) -> Problem:
         """The problem that was evaluated.

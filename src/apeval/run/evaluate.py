@@ -48,7 +48,14 @@ from apeval.simulate.simulation import Budget, Simulation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["evaluate", "evaluate_with", "reduce", "run_frozen_stage", "to_learn"]
+__all__ = [
+    "comes_with_apeval",
+    "evaluate",
+    "evaluate_with",
+    "reduce",
+    "run_frozen_stage",
+    "to_learn",
+]
 
 _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
 
@@ -121,7 +128,7 @@ def evaluate_with(
             recorder.close()
 
 
-def _is_ours(problem: Problem) -> bool:
+def comes_with_apeval(problem: Problem) -> bool:
     """A problem that comes with apeval, as it comes: it has its tests."""
     entry = find_entry(problem.name)
     ours = entry is not None and is_ours(entry.factory.__module__)
@@ -132,7 +139,7 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
     """What the problem does, after a look for mistakes. It is not asked where the user does not
     want it, or where it may raise, hang or die; with workers, it is asked in a process of its
     own. Decisions that are to be repeated after the run are put into `first`."""
-    problem, ours = asked.problem, _is_ours(asked.problem)
+    problem, ours = asked.problem, comes_with_apeval(asked.problem)
     if not asked.options.check or asked.options.faults.expected:
         return None
     apart = not isinstance(backend, Serial) and not ours
@@ -310,7 +317,7 @@ def _not_repeated(asked: Request, source: EpisodeSource, seconds: float) -> list
         unchecked = Option("check", False)
         text = f"the problem was not checked ({unchecked}): nobody has looked whether it repeats"
         return [Note(f"{text} itself", serious=False)]
-    if _is_ours(asked.problem):
+    if comes_with_apeval(asked.problem):
         return []
     differs = source.repeats(max(SECONDS, SHARE * seconds))
     if differs is None:

@@ -16,6 +16,7 @@ from apeval.estimate.interval import estimate
 from apeval.estimate.pooled_sample import pool
 from apeval.estimate.precision_target import of_a_look
 from apeval.estimate.warnings import ENOUGH_COUNTED
+from apeval.notebook_cards import card_of_text
 from apeval.remedies import Call, Option
 from apeval.run.completed_run import CompletedRun, check_run, same_problem
 from apeval.run.result_text import in_words, line, range_in_words
@@ -88,6 +89,10 @@ class Merged:
             "interval": list(self.interval),
             "warnings": list(self.warnings),
         }
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return card_of_text(str(self))
 
     def __str__(self) -> str:
         lo, hi = self.interval

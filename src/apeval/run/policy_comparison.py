@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,16 @@ from apeval import validate
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
 from apeval.estimate.interval import estimate
+from apeval.notebook_cards import card_of_text
 from apeval.remedies import Option
 from apeval.run.completed_run import CompletedRun, check_run, level
+from apeval.run.pairing import Pairing
+from apeval.run.result import plain
 from apeval.run.result_text import line
+from apeval.simulate.episodes import Episodes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COMMON = {
     "horizon": "horizon",
@@ -28,12 +35,12 @@ _SEEN = 30  # situations in which two nominals are held against each other
 
 @dataclass(frozen=True)
 class PolicyComparison:
-    """Run A against run B."""
+    """Run A against run B, or policy A against policy B."""
 
     a: str
-    """Run A's path."""
+    """Run A's path, or the problem with policy A."""
     b: str
-    """Run B's path."""
+    """Run B's path, or the problem with policy B."""
     estimate_a: float
     """A's failure probability."""
     estimate_b: float
@@ -60,6 +67,8 @@ class PolicyComparison:
     """False where the problems differ in more than the policy."""
     warnings: tuple[str, ...]
     """What to know before believing the verdict."""
+    pairing: Pairing | None = None
+    """What it rests on where episodes were simulated in pairs (`compare_policies`)."""
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain data.
@@ -67,7 +76,25 @@ class PolicyComparison:
         Returns:
             What the command line prints with `--json`.
         """
-        return {**vars(self), "warnings": list(self.warnings)}
+        data: dict[str, Any] = plain(vars(self))
+        return data
+
+    def plot(self) -> Figure:
+        """Both probabilities with their intervals, and the ratio with its own.
+
+        Returns:
+            A Matplotlib figure.
+
+        Raises:
+            ApevalError: Matplotlib is not installed.
+        """
+        from apeval.run.figures import figure_of_comparison
+
+        return figure_of_comparison(self)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return card_of_text(str(self))
 
     def __str__(self) -> str:
         name = f"{100 * self.confidence:.4g} % interval"
@@ -82,6 +109,7 @@ class PolicyComparison:
             line("difference A − B", f"{self.difference:+.2e}"),
             line(name, f"{d_lo:+.2e} … {d_hi:+.2e}"),
         ]
+        lines += [] if self.pairing is None else self.pairing.lines()
         warnings = [line("warning", text) for text in self.warnings]
         return "\n".join(
             lines[:1] + warnings + lines[1:] if not self.comparable else lines + warnings
@@ -191,7 +219,7 @@ def _differences(a: CompletedRun, b: CompletedRun) -> list[str]:
     same = one.a_E.shape[1] == other.a_E.shape[1] and type(one.law) is type(other.law)
     if not same:
         said.append("the runs have disturbances of different kinds or dimensions")
-    elif not _equal_laws(a, b):
+    elif not equal_laws(one, other):
         said.append(
             "the runs have different nominal disturbances: a difference may come from these and "
             "not from the policies"
@@ -205,10 +233,9 @@ def _differences(a: CompletedRun, b: CompletedRun) -> list[str]:
     return said
 
 
-def _equal_laws(a: CompletedRun, b: CompletedRun) -> bool:
+def equal_laws(one: Episodes, other: Episodes) -> bool:
     """Laws that are the same everywhere are held against each other; of laws that follow the
     state only the first situation, which no policy has reached by its own doing."""
-    one, other = a.episodes, b.episodes
     first = [e.law.take(np.flatnonzero(e.t == 0)[:_SEEN]) for e in (one, other)]
     constant = all(len(v) == 1 for law in first for v in vars(law).values())
     if not constant:

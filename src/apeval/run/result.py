@@ -6,14 +6,18 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apeval.estimate.diagnostics import Diagnostics
 from apeval.estimate.sample import AUTO
 from apeval.estimate.tail import TailPoint
+from apeval.notebook_cards import card_of_text
 from apeval.run.failure_modes import Mode
 from apeval.run.second_opinion import SecondOpinion
 from apeval.run.target_answers import BelowAnswer, TargetAnswer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SCHEMA_VERSION = 2
 
@@ -142,6 +146,24 @@ class Result:
         """
         data = {k: v for k, v in vars(self).items() if k not in ("records", "curve")}
         return {"schema_version": SCHEMA_VERSION, **plain(data)}
+
+    def plot(self) -> Figure:
+        """The estimate and its parts with their intervals; and P(margin ≤ m), where there is a
+        margin.
+
+        Returns:
+            A Matplotlib figure.
+
+        Raises:
+            ApevalError: Matplotlib is not installed.
+        """
+        from apeval.run.figures import figure_of_result
+
+        return figure_of_result(self)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return card_of_text(str(self))
 
     def __str__(self) -> str:
         from apeval.run.result_text import describe

@@ -97,13 +97,18 @@ class PlanKeywords(SimulationKeywords, total=False):
     all."""
 
 
-class RunKeywords(PlanKeywords, total=False):
-    """All options of a run but for its method."""
+class ComparisonKeywords(PlanKeywords, total=False):
+    """Everything but what a single run is asked; a budget is that of both policies together."""
 
     steps: int | None
     """Budget in decisions of nature, for learning and estimating together."""
     episodes: int | None
     """Budget in episodes, instead of `steps`."""
+
+
+class RunKeywords(ComparisonKeywords, total=False):
+    """All options of a run but for its method."""
+
     target_error: float | None
     """Stop as soon as the interval's half-width is at most this part of the estimate, such as 0.1;
     the budget is then the most that the run may take (1,000,000 steps where none is given).

@@ -11,6 +11,7 @@ import numpy as np
 from apeval import validate
 from apeval.errors import ApevalError
 from apeval.estimate.reweigh import Reweighted, reweigh
+from apeval.notebook_cards import card_of_text
 from apeval.problem.law_change import LawChange, changed, parse_change
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
@@ -62,6 +63,10 @@ class WhatIf:
             What the command line prints with `--json`.
         """
         return {**vars(self), "warnings": list(self.warnings)}
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return card_of_text(str(self))
 
     def __str__(self) -> str:
         lines = [f"what if {self.question}"]

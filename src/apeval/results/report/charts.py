@@ -66,6 +66,9 @@ class Charts:
     """The page's charts and replays, in order; `figure` gives the place where one is drawn."""
 
     specs: list[Chart] = field(default_factory=list)
+    room: int = 3_500_000
+    """Characters that environments' own pictures may take in each run of the page: with all else it
+    stays below 5 MB."""
 
     def figure(self, chart: Chart, caption: Any, title: str = "") -> Html:
         """The chart's place on the page, with its caption."""

@@ -9,17 +9,22 @@ import numpy as np
 
 from apeval.errors import ApevalError
 from apeval.learn.whitened import can_whiten
+from apeval.problem.problem import Problem
+from apeval.results.own_pictures import own_pictures
 from apeval.results.report.charts import short
+from apeval.results.report.picture_files import as_data, can_encode
 from apeval.results.report.report_data import ReportData
 from apeval.results.scene import Scene, scene_of_record, series_scene
+from apeval.simulate.replay import Record, replay
 
 _MOST_ROWS = 100
 _MOST_FRAMES = 240
 _MOST_SERIES = 6
 
 
-def replay_of(it: ReportData, record: Mapping[str, Any]) -> dict[str, Any] | str:
-    """The scene of a recorded failure, thinned to what a screen shows; or why there is none."""
+def replay_of(it: ReportData, record: Mapping[str, Any], room: int) -> dict[str, Any] | str:
+    """The scene of a recorded failure, thinned to what a screen shows; or why there is none.
+    Pictures that the environment draws of itself take at most `room` characters."""
     try:
         with np.errstate(all="ignore"):  # a stored disturbance may be of any size
             scene = _scene(it, record)
@@ -28,6 +33,8 @@ def replay_of(it: ReportData, record: Mapping[str, Any]) -> dict[str, Any] | str
     if scene is None:
         return "the folder does not hold this failure, and its problem could not be built again"
     data = scene.as_json()
+    if it.problem is not None and not scene.drawable:
+        data |= _own_pictures(it.problem, record, room)
     frames = len(data["time"])
     keep = np.unique(np.linspace(0, frames - 1, min(frames, _MOST_FRAMES)).astype(int)).tolist()
     for name in ("time", "decision"):
@@ -39,6 +46,35 @@ def replay_of(it: ReportData, record: Mapping[str, Any]) -> dict[str, Any] | str
     data["left_out"] = max(0, len(data["series"]) - _MOST_SERIES)
     data["series"] = [_thin(s) for s in _first(data["series"])]
     return {"kind": "replay", **data}
+
+
+def _own_pictures(problem: Problem, record: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """The environment's own pictures with their times; nothing where it has none, or a remark where
+    they cannot be shown."""
+    it = Record.from_json(record)
+    try:
+        found = own_pictures(problem, replay(problem, it), np.array(it.key, np.uint64))
+    except ApevalError:
+        return {}
+    if found is None:
+        return {}
+    if not can_encode():
+        return {
+            "remark": "The environment can draw itself; the report shows it where Pillow is "
+            "installed: pip install 'apeval[pictures]'."
+        }
+    frames = len(found.pictures)
+    keep = np.unique(np.linspace(0, frames - 1, min(frames, _MOST_FRAMES)).astype(int))
+    texts = as_data([found.pictures[k] for k in keep], room)
+    if texts is None:
+        return {"remark": "The environment's own pictures are too large for this file."}
+    height, width = found.pictures[0].shape[:2]
+    return {
+        "pictures": texts,
+        "size": [width, height],
+        "time": short(found.time[keep]),
+        "decision": found.decision[keep].tolist(),
+    }
 
 
 def _scene(it: ReportData, record: Mapping[str, Any]) -> Scene | None:

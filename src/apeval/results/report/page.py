@@ -20,6 +20,7 @@ _SCRIPTS = ("scale.js", "chart.js", "heat.js", "replay.js", "page.js")
 def render(runs: list[ReportData]) -> str:
     """The whole file."""
     charts = Charts()
+    charts.room //= len(runs)
     several = len(runs) > 1
     contents: list[tuple[str, str]] = [("warnings", "Warnings")]
     body: list[Any] = [headline.warnings(runs)]

@@ -61,15 +61,21 @@ def modes(it: ReportData, charts: Charts) -> list[Any]:
                     f"{one_in(mode['probability'])}.",
                     f" Typical: {typical}." if typical else "",
                 ),
-                _replay(it, mode["most_likely"], charts, f"Mode {k}: {mode['kind']}"),
+                _replay(
+                    it,
+                    mode["most_likely"],
+                    charts,
+                    f"Mode {k}: {mode['kind']}",
+                    charts.room // len(found),
+                ),
                 cls="mode",
             )
         )
     return parts
 
 
-def _replay(it: ReportData, record: Any, charts: Charts, name: str) -> Html:
-    scene = replay_of(it, record)
+def _replay(it: ReportData, record: Any, charts: Charts, name: str, room: int) -> Html:
+    scene = replay_of(it, record, room)
     if isinstance(scene, str):
         return absent(sentence(scene))
     scene["alt"] = f"{name}: replay of its most likely failure, episode {record['id']}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apeval.errors import ProblemError
+from apeval.notebook_cards import card
 
 _SHOWN = 3  # findings that an error quotes
 
@@ -53,6 +54,11 @@ class CheckReport:
         if not self.complete:
             lines.append("  the other checks can run once this is mended")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        rows = [(f"{'ok' if it.ok else 'BAD'}", f"{it.name}: {it.message}") for it in self.findings]
+        return card(str(self).partition("\n")[0], rows)
 
     def raise_if_bad(self) -> None:
         """Go on only with a problem that passed.

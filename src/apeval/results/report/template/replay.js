@@ -37,6 +37,13 @@ function picture(scene, live) {
   return [root, show];
 }
 
+// Pictures that the environment drew of itself, one per frame.
+function film(scene, live) {
+  const [width, height] = scene.size;
+  const image = html("img", { class: live ? "stage own live" : "stage own", alt: scene.alt, width, height });
+  return [image, (k) => { image.src = scene.pictures[k]; }];
+}
+
 const unitOf = (s) => (s.unit ? ` (${s.unit})` : "");
 
 // One series over time; the returned function moves its cursor and tells its value.
@@ -81,7 +88,8 @@ function trace(scene, s) {
 function drawReplay(place, scene) {
   const frames = scene.time.length;
   const drawable = scene.bounds && scene.movers.length;
-  const [stage, move] = drawable ? picture(scene, true) : [null, () => {}];
+  const drawn = drawable ? picture : scene.pictures ? film : null;
+  const [stage, move] = drawn ? drawn(scene, true) : [null, () => {}];
   const traces = scene.series.map((s) => trace(scene, s));
   const play = html("button", { type: "button" }, "Play");
   const slider = html("input", { type: "range", min: 0, max: frames - 1, step: 1, value: 0, "aria-label": `Moment of ${scene.alt}` });
@@ -125,19 +133,20 @@ function drawReplay(place, scene) {
   for (const m of scene.movers) if (m.name && m.shapes.length) roles.set(m.name, m.shapes[0].role);
   const names = html("ul", { class: "legend" }, ...[...roles].map(([name, role]) => html("li", {}, svg("svg", { viewBox: "0 0 30 12", "aria-hidden": "true" }, svg("g", { class: "mover" }, svg("rect", { x: 4, y: 1, width: 22, height: 10, class: `shape role-${role}`, "stroke-width": 1.4 }))), name)));
   const keys = html("div", { class: "keyframes" });
-  if (drawable) {
+  if (drawn) {
     for (const k of new Set([0, 1, 2, 3].map((q) => Math.round((q * (frames - 1)) / 3)))) {
-      const [still, set] = picture(scene, false);
+      const [still, set] = drawn(scene, false);
       set(k);
       keys.append(html("figure", {}, still, html("figcaption", {}, when(k))));
     }
   }
   place.setAttribute("role", "group");
   place.setAttribute("aria-label", scene.alt);
-  const compact = drawable && scene.bounds[2] - scene.bounds[0] < 1.5 * (scene.bounds[3] - scene.bounds[1]);
+  const [wide, high] = drawable ? [scene.bounds[2] - scene.bounds[0], scene.bounds[3] - scene.bounds[1]] : scene.size || [2, 1];
+  const compact = drawn && wide <= 1.5 * high;
   const view = html("div", { class: compact && traces.length ? "beside" : "" },
     html("div", {},
-      ...(stage ? [names, stage] : [html("p", { class: "small" }, "There is no picture of this problem: the replay shows its recorded quantities.")]),
+      ...(stage ? [names, stage] : [html("p", { class: "small" }, scene.remark || "There is no picture of this problem: the replay shows its recorded quantities.")]),
       html("div", { class: "controls" }, play, slider, speed), clock),
     html("div", { class: "traces" }, ...traces.map(([nodes]) => html("div", {}, ...nodes))));
   place.replaceChildren(

@@ -1,0 +1,48 @@
+"""`apeval compare-policies`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from apeval.adapt.address import full_address
+from apeval.cli.options import Given
+from apeval.cli.output import note, print_json, say
+from apeval.cli.running import DEFAULT_STEPS, build_problem
+from apeval.estimate.compare import UNDECIDED
+from apeval.results.files import write_json
+from apeval.run.paired_policies import compare_anytime, compare_policies
+
+
+def compare_in_pairs(
+    names: tuple[str, str],
+    method: str | None,
+    given: Given,
+    assignments: list[str],
+    own: tuple[list[str], list[str]],
+    *,
+    until_decided: bool,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Simulate both, and say which fails more often."""
+    if not {"steps", "episodes"} & given.keys():
+        given["steps"] = 2 * DEFAULT_STEPS
+    (a, settings), (b, _) = (
+        build_problem(full_address(name), [*assignments, *more])
+        for name, more in zip(names, own, strict=True)
+    )
+    given["settings"] = settings
+    if until_decided:
+        for found in compare_anytime(a, b, method, **given):
+            if found.verdict != UNDECIDED:
+                break
+    else:
+        found = compare_policies(a, b, method, **given)
+    if out is not None:
+        write_json(out, found.as_json())
+    if json:
+        print_json(found.as_json())
+        return
+    say(str(found))
+    if out is not None:
+        note(f"  stored in            {out}")
