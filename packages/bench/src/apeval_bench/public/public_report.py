@@ -55,7 +55,8 @@ def report(
         uses = [(row.key, name, code_id(name, row.kind), seeds) for row, name, seeds in plan]
         refuse_used(uses)
         record_uses(uses)
-    lines = merged(read_lines(request.out), _measured(plan, request, workers))
+    new = _measured(plan, request, workers)
+    lines = merged(read_lines(request.out), new)  # read late: another run may have added lines
     everything = chosen if rows is not None or request.out is None else list(ROWS)
     data = _data(everything, lines)
     return ExperimentReport(data, as_text(data))
