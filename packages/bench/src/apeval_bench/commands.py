@@ -36,20 +36,23 @@ def reproduce(
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="accuracy, coverage, speed, tabular, floor, twin, …")],
+    what: Annotated[
+        str, typer.Argument(help="accuracy, coverage, public, speed, tabular, floor, twin, …")
+    ],
     seeds: Seeds = None,
     rows: Annotated[
         str,
         typer.Option(
-            help="accuracy, coverage: only these, such as int-v1,pendulum-5000. ablation: "
-            "knock-outs and tuning problems of ape, such as averaging,product."
+            help="accuracy, coverage: only these, such as int-v1,pendulum-5000. public: rows, "
+            "problems or classes, such as brp,reliability. ablation: knock-outs and tuning "
+            "problems of ape, such as averaging,product."
         ),
     ] = "",
     methods: Annotated[
         str,
         typer.Option(
-            help="accuracy, coverage: only these, such as ape,mc,ot-subset. ablation: ape or "
-            "ape-scalable."
+            help="accuracy, coverage, public: only these, such as ape,mc,ot-subset. ablation: ape "
+            "or ape-scalable."
         ),
     ] = "",
     held_out: Annotated[
@@ -69,6 +72,7 @@ def bench(
     Examples:
       apeval bench accuracy --rows int-v1 --seeds 20
       apeval bench coverage
+      apeval bench public --rows reliability --seeds 5 --out runs/public
       apeval bench speed
       apeval bench tabular --seeds 100
       apeval bench twin

@@ -20,5 +20,7 @@ class PeerResult:
     episodes: int
     """Episodes that the reported run simulated."""
     failure_rate: float
+    steps: int = 0
+    """Decisions that the reported run simulated."""
     error: str = ""
     """Why there is no estimate, where the peer raised an error."""

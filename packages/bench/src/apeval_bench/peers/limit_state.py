@@ -25,6 +25,7 @@ class LimitState:
         self.dim_0 = 0 if problem.initial is None else problem.initial.dim
         self.dim = self.dim_0 + problem.horizon * problem.nominal.dim
         self.episodes = 0
+        self.steps = 0
         self.failures = 0
         self._refuse_other_chance()
 
@@ -37,7 +38,7 @@ class LimitState:
 
     def restart(self) -> None:
         """Count from zero."""
-        self.episodes = self.failures = 0
+        self.episodes = self.steps = self.failures = 0
 
     def _margins(self, u: FloatArray, key: int) -> FloatArray:
         parts = [self._chunk(part, key) for part in _split(u, self.problem.chunk)]
@@ -53,6 +54,7 @@ class LimitState:
             x = problem.reset(draws, to_action(law, u[:, : self.dim_0]))
         smallest, failed, alive = np.full(n, np.inf), np.zeros(n, bool), np.arange(n)
         for t in range(problem.longest):
+            self.steps += len(alive)
             now = situation(problem, x, Draws(draws.key, draws.ids[alive], t))
             first = self.dim_0 + t * d
             a_E = to_action(now.law, u[alive, first : first + d])

@@ -39,7 +39,8 @@ def run(peer: str, problem: Problem, episodes: int, seed: int) -> PeerResult:
             break
         size = changed
     if best is None:
-        return PeerResult(0.0, (0.0, 1.0), 0, 0.0, f"no run within {episodes:,} episodes")
+        told = f"no run within {episodes:,} episodes"
+        return PeerResult(0.0, (0.0, 1.0), 0, 0.0, error=told)
     return best
 
 
@@ -72,10 +73,11 @@ def _once(peer: str, g: LimitState, size: int, seed: int, most: int) -> PeerResu
         p, cv = result.getProbabilityEstimate(), result.getCoefficientOfVariation()
     except Exception as error:  # OpenTURNS raises its own types, and none for a wrapped one
         rate = g.failures / max(g.episodes, 1)
-        return PeerResult(0.0, (0.0, 1.0), g.episodes, rate, str(error).splitlines()[0][:200])
+        told = str(error).splitlines()[0][:200]
+        return PeerResult(0.0, (0.0, 1.0), g.episodes, rate, g.steps, told)
     half = _Z95 * p * max(cv, 0.0)
     interval = (max(0.0, p - half), min(1.0, p + half))
-    return PeerResult(p, interval, g.episodes, g.failures / max(g.episodes, 1))
+    return PeerResult(p, interval, g.episodes, g.failures / max(g.episodes, 1), g.steps)
 
 
 def _openturns() -> Any:
