@@ -99,6 +99,9 @@ def test_truth_and_list(command: Callable[..., Outcome]) -> None:
     assert "ape-tabular" in listed
     assert "δ" in command("list", "ape-tabular")[1]
     assert "problem.p_up" in command("list", "walk")[1]
+    for name in ("int-v1", "ape-scalable", "cem-discrete"):  # what a default of None stands for
+        rows = command("list", name)[1].splitlines()
+        assert not [line for line in rows if line.split()[1:2] == ["None"]], name
 
 
 def test_a_truth_is_verified_with_fresh_seeds_only(command: Callable[..., Outcome]) -> None:

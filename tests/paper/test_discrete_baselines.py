@@ -246,7 +246,7 @@ def test_cem_follows_the_rules_of_the_appendix() -> None:
 
 def test_cem_keeps_the_row_of_a_state_that_no_failure_met() -> None:
     problem = apeval.make("walk", top=4, p_up=0.4)
-    config = CemDiscreteConfig(episodes_per_update=20, learn_share=0.9)
+    config = CemDiscreteConfig(episodes_per_update=20, learn_share=0.9, warm_scale=1.0)
     learner = CrossEntropyLearner(problem, config)
     kept = row_with({(1,): 0.9}, d=1)
     learner.pi_E = learner._adversary({((99,), (0,)): kept})

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from apeval.adapt.address import find, full_address, is_address
 from apeval.cli.output import note, results, say, styled
-from apeval.environments import entries
+from apeval.environments import entries, make
 from apeval.errors import unknown
 from apeval.learn.method import methods
 from apeval.problem.problem import Problem
@@ -29,7 +29,7 @@ def show(name: str | None) -> None:
     elif name in known:
         _details(name, known[name].description, _fields(known[name].config))
     elif name in problems:
-        _details(name, problems[name].description, _parameters(problems[name].factory))
+        _details(name, problems[name].description, _parameters(problems[name].factory, name))
     elif is_address(name):
         found = find(full_address(name))
         table = _parameters(found) if callable(found) else None
@@ -55,12 +55,14 @@ def _details(name: str, about: str, table: Table | None) -> None:
 
 def _fields(config: type) -> Table:
     table = Table("--set", "default", "meaning", box=None, header_style="bold", pad_edge=False)
+    stands_for: dict[str, Any] = getattr(config, "none_stands_for", dict)()
     for field in dataclasses.fields(config):
         text = str(field.metadata.get("help", ""))
         if "choices" in field.metadata:
             choices = " | ".join(map(str, field.metadata["choices"]))
             text += rf" \[{choices}]"
-        table.add_row(field.name, str(field.default), text)
+        default = stands_for.get(field.name) if field.default is None else field.default
+        table.add_row(field.name, str(default), text)
     return table
 
 
@@ -70,9 +72,18 @@ def _about(found: Any) -> str:
     return escape(text.partition("\n")[0])
 
 
-def _parameters(factory: Callable[..., Any]) -> Table:
+def _parameters(factory: Callable[..., Any], name: str | None = None) -> Table:
+    """Keyword parameters; of a registered problem those that are None by default with what the
+    problem then has."""
     table = Table("--set", "default", box=None, header_style="bold", pad_edge=False)
-    for parameter in inspect.signature(factory).parameters.values():
-        if parameter.name != "name" and parameter.default is not parameter.empty:
-            table.add_row(f"problem.{parameter.name}", str(parameter.default))
+    found = [
+        p
+        for p in inspect.signature(factory).parameters.values()
+        if p.name != "name" and p.default is not p.empty
+    ]
+    left_open = name is not None and any(p.default is None for p in found)
+    built = make(name).parameters if name is not None and left_open else {}
+    for p in found:
+        default = built.get(p.name) if p.default is None else p.default
+        table.add_row(f"problem.{p.name}", str(default))
     return table

@@ -13,7 +13,7 @@ from apeval_bench.registry import ExperimentReport, ExperimentRequest, experimen
 from apeval_bench.study import STEPS, cell, code, run, truth_of
 
 SCALABLE, OURS = "ape-scalable", "ape"
-LABEL = "ape-scalable repaired"
+LABEL = "ape-scalable cross-entropy"
 PROBLEMS = ("int-v0", "int-v1")
 
 #: Settings that differ from the preset's; `view` is what the method sees.
@@ -116,7 +116,7 @@ def as_text(data: dict[str, Any]) -> str:
         )
     first, last = data["seeds"]
     lines.append(
-        f"\n`ape-scalable`, repaired, with the settings of Table II but for the change; seeds "
+        "\n`preset=cross-entropy` with the settings of Table II but for the change; seeds "
         f"{first} … {last}, {data['steps'][PROBLEMS[0]]:,} steps."
     )
     return "\n".join(lines)

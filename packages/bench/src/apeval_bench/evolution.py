@@ -15,7 +15,7 @@ from apeval_bench.cells import Cell, run_cells
 from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 from apeval_bench.study import ENTRIES, STEPS, cell, code, settings
 
-PROBLEM, LABEL = "int-v1", "ape-scalable repaired"
+PROBLEM, LABEL = "int-v1", "ape-scalable cross-entropy"
 EPISODES = 4_000
 GRID, EDGE = 51, 3.5
 """Points per axis and half-width of the density pictures, in units of a_E."""

@@ -20,7 +20,7 @@ from apeval_bench.registry import ExperimentReport, ExperimentRequest, experimen
 from apeval_bench.study import STEPS, cell, code, truth_of
 
 PROBLEMS = ("int-v0", "int-v1")
-LABELS = ("cem-discrete", "ape-discrete", "ape-scalable repaired")
+LABELS = ("cem-discrete", "ape-discrete", "ape-scalable cross-entropy")
 EPISODES, CLUSTERS = 2_000, 8
 _EXACT_SEED = 777
 _FILES = ("apeval_bench/modes.py", "apeval_bench/exact.py")

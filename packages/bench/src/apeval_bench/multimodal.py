@@ -148,7 +148,7 @@ def run(
     problem = make(PROBLEM).seen_as("paper").blind()
     config = ApeScalableConfig(
         preset="printed", flow_steps=gradient_steps, beta_theta=1.0, sigma=SIGMA, samples=M,
-        alpha_pi=ALPHA_PI,
+        alpha_pi=ALPHA_PI, warm_scale=1.0,
     )  # fmt: skip
     learner = Watched(problem, config)
     simulation = Simulation(problem, make_key(request.first_seed), Budget(steps=steps))

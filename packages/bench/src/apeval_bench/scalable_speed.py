@@ -43,7 +43,7 @@ def as_text(data: dict[str, Any]) -> str:
         return str(data["skipped"])
     row, gp = data["learner"], data["gp"]
     lines = [
-        "| ape-scalable (repaired) on int-v1 | ms per step | wall clock "
+        "| ape-scalable on int-v1 | ms per step | wall clock "
         "| simulation | GP | flow | other |",
         "|---|---|---|---|---|---|---|",
         f"| {_STEPS:,} steps, {row['learning_steps']:,} of them learning "

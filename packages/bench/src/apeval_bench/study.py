@@ -65,7 +65,10 @@ class StudyProblem:
 ENTRIES = {
     e.label: e
     for e in (
-        StudyProblem("ape-scalable repaired", "ape-scalable", "markov", "APE_scalable", "repaired"),
+        StudyProblem("ape-scalable steered", "ape-scalable", "markov", "APE_scalable", "steered"),
+        StudyProblem(
+            "ape-scalable cross-entropy", "ape-scalable", "markov", "APE_scalable", "cross-entropy"
+        ),
         StudyProblem("ape-scalable printed", "ape-scalable", "paper", "APE_scalable", "printed"),
         StudyProblem("ape-discrete", "ape-discrete", "paper", "APE_discrete"),
         StudyProblem("cem-discrete", "cem-discrete", "paper", "CEM_discrete"),
@@ -77,11 +80,14 @@ ENTRIES = {
 FEWER_SEEDS = {("lunarlander", "ape-scalable printed"): 5}
 
 
-def warm_start(problem: str, method: str) -> dict[str, Any]:
-    """The settings that start a learner from π̂_E, where the paper does."""
-    if problem != "int-v1" or method == "mc":
+def warm_start(problem: str, entry: StudyProblem) -> dict[str, Any]:
+    """The settings that start a learner from π̂_E where the paper does, and elsewhere from
+    π_E,gt; the steered learner finds its start by itself."""
+    if entry.method == "mc" or entry.preset == "steered":
         return {}
-    shift = f"{WARM_SHIFT:g}" if method == "ape-scalable" else WARM_SHIFT
+    if problem != "int-v1":
+        return {"warm_scale": 1.0}
+    shift = f"{WARM_SHIFT:g}" if entry.method == "ape-scalable" else WARM_SHIFT
     return {"warm_scale": WARM_SCALE, "warm_shift": shift}
 
 
@@ -98,9 +104,9 @@ def settings(problem: str, entry: StudyProblem) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if entry.preset is not None:
         found["preset"] = entry.preset
-    if entry.preset != "printed":
+    if entry.preset in (None, "cross-entropy"):  # what the search ran with
         found |= chosen()["settings"].get(problem, {}).get(entry.method, {})
-    return found | warm_start(problem, entry.method)
+    return found | warm_start(problem, entry)
 
 
 def cell(problem: str, label: str, seed: int, steps: int | None = None) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class Line:
 
 
 LINES = {
-    "ape-scalable repaired": Line(BLUE, "-", "o"),
+    "ape-scalable steered": Line(BLUE, "-", "o"),
+    "ape-scalable cross-entropy": Line(PURPLE, (0, (3, 1)), "P"),  # type: ignore[arg-type]
     "ape-scalable printed": Line(SKY, "--", "s"),
     "ape-discrete": Line(ORANGE, "-.", "^"),
     "cem-discrete": Line(VERMILION, ":", "v"),

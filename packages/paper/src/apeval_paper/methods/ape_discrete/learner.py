@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from apeval.problem.draws import NATURE, Draws
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array
 from apeval.remedies import Note
-from apeval.simulate.adversary import Mixture, Situation, with_nominal
+from apeval.simulate.adversary import Adversary, Mixture, Situation, with_nominal
+from apeval.simulate.simulation import Simulation
 from apeval_paper.methods.ape_discrete.config import ApeDiscreteConfig
 from apeval_paper.methods.slots.cut import Cut, Cutter
 from apeval_paper.methods.slots.policy import (
@@ -24,6 +25,7 @@ from apeval_paper.methods.slots.policy import (
     draw,
 )
 from apeval_paper.methods.slots.state import agent_keys, state_keys
+from apeval_paper.methods.widened_start import WidenedStart, find_start
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,23 @@ class DiscreteLearner(TdLearner[SlotChoice]):
         super().__init__(problem, config, BoundedValues(config.v_init, config.step_size))
         self.cutter = Cutter(config)
         self.rows: dict[Key, RememberedRow] = {}
+        self.pilot: WidenedStart | None = None
+
+    def advance(self, simulation: Simulation) -> bool:
+        """One round of episodes; before the first one a pilot, where the start is left open."""
+        if self.pilot is None and self.config.open_start and self.config.learn_share > 0.0:
+            budget = simulation.budget.share(self.config.learn_share)
+            self.pilot = find_start(simulation, budget, self._widened)
+            self.steps = simulation.steps
+            self.cutter = self._cutter(self.pilot.scale)
+        return super().advance(simulation)
+
+    def _cutter(self, scale: float) -> Cutter:
+        return Cutter(replace(self.config, warm_scale=scale))
+
+    def _widened(self, scale: float) -> Adversary:
+        c = self.config
+        return SlotAdversary({}, self._cutter(scale), c.state_slots, c.time_in_state)
 
     def key(self, s: Array, t: int) -> State:
         time = np.array([t]) if self.config.time_in_state else None
@@ -107,7 +126,7 @@ class DiscreteLearner(TdLearner[SlotChoice]):
         return with_nominal(learned, c.nominal_share)
 
     def warnings(self) -> list[Note]:
-        found = []
+        found = [] if self.pilot is None else self.pilot.notes()
         if sum(self.failures_by_kind) == 0 and self.steps:
             text = (
                 f"learning saw no failure in {self.steps:,} decisions, so the adversary learned "

@@ -1,4 +1,4 @@
-"""Settings of scalable APE, and the two presets that fill in what is left open."""
+"""Settings of scalable APE, and the presets that fill in what is left open."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "scaled_state": False,
         "warm_start": "pretrain",
         "policy_update": "reverse-kl",
+        "value_update": "online",
         "target_density": "current",
         "transforms": 2,
         "hidden": 32,
         "flow_steps": 5,
+        "alpha_pi": 3e-3,
         "beta_theta": 0.5,
+        "shrinkage": 5.0,
+        "target_ess": 30.0,
         "value_space": "raw",
         "n_step": 1,
         "representatives": "early-stop",
@@ -32,17 +36,42 @@ PRESETS: dict[str, dict[str, Any]] = {
         "explore_share": 0.0,
         "flow": "affine",
     },
-    "repaired": {
+    "steered": {
+        "batch": 0,
+        "time_in_state": True,
+        "scaled_state": True,
+        "warm_start": "exact",
+        "policy_update": "one-step",
+        "value_update": "backward",
+        "target_density": "nominal",
+        "transforms": 1,
+        "hidden": 16,
+        "flow_steps": 60,
+        "alpha_pi": 0.01,
+        "beta_theta": 1.0,
+        "shrinkage": 5.0,
+        "target_ess": 20.0,
+        "value_space": "log",
+        "n_step": 1,
+        "representatives": "variance",
+        "stop_rate": 1.0,
+        "explore_share": 0.1,
+    },
+    "cross-entropy": {
         "batch": 0,
         "time_in_state": True,
         "scaled_state": True,
         "warm_start": "exact",
         "policy_update": "likelihood",
+        "value_update": "online",
         "target_density": "nominal",
         "transforms": 1,
         "hidden": 16,
         "flow_steps": 40,
+        "alpha_pi": 3e-3,
         "beta_theta": 1.0,
+        "shrinkage": 5.0,
+        "target_ess": 30.0,
         "value_space": "log",
         "n_step": 0,
         "representatives": "variance",
@@ -57,10 +86,12 @@ class ApeScalableConfig:
     """Scalable APE (the paper's Section V); the paper states none of these values."""
 
     preset: str = setting(
-        "repaired",
+        "steered",
+        "'steered': v_ψ steers π_E,θ, by dynamic programming over all remembered transitions; "
         "'printed': Algorithms 1-3 as in the paper, with the guards that keep them finite; "
-        "'repaired': the changes that make them work. Settings at None follow the preset",
-        choices=("repaired", "printed"),
+        "'cross-entropy': π_E,θ by weighted likelihood of the failing episodes, a cross-entropy "
+        "method with a flow. Settings at None follow the preset",
+        choices=("steered", "printed", "cross-entropy"),
     )
     batch: int | None = setting(
         None,
@@ -72,8 +103,12 @@ class ApeScalableConfig:
     scaled_state: bool | None = setting(
         None, "scale the state by what the first episodes saw, decision by decision"
     )
-    warm_scale: float = setting(
-        1.0, "warm start π̂_E: standard deviation, in nominal ones", low=0.1, high=10.0
+    warm_scale: float | None = setting(
+        None,
+        "warm start π̂_E: standard deviation, in nominal ones (None: a pilot finds it, where "
+        "warm_shift is 0)",
+        low=0.1,
+        high=10.0,
     )
     warm_shift: str = setting(
         "0", "warm start π̂_E: mean, in nominal standard deviations; one number, or 'x,y,…'"
@@ -86,17 +121,24 @@ class ApeScalableConfig:
     )
     flow: str | None = setting(
         None,
-        "masked autoregressive flow (cMAF) or splines; 'repaired' takes splines where d_E = 1: "
-        "an affine flow is always Gaussian there",
+        "masked autoregressive flow (cMAF) or splines; all presets but 'printed' take splines "
+        "where d_E = 1: an affine flow is always Gaussian there",
         choices=(None, "affine", "spline"),
     )
     transforms: int | None = setting(None, "layers of the flow", low=1, high=16)
     hidden: int | None = setting(None, "width of the flow's conditioners", low=1, high=1024)
     policy_update: str | None = setting(
         None,
-        "'reverse-kl' to the target of Eq. NF_target (Algorithm 3), or weighted maximum "
-        "'likelihood' of the failing episodes",
-        choices=(None, "reverse-kl", "likelihood"),
+        "towards π_E,gt·(r + v(s'))/v(s) at all remembered transitions ('one-step'), 'reverse-kl' "
+        "to the target of Eq. NF_target (Algorithm 3), or weighted maximum 'likelihood' of the "
+        "failing episodes",
+        choices=(None, "one-step", "reverse-kl", "likelihood"),
+    )
+    value_update: str | None = setting(
+        None,
+        "v_ψ by Algorithm 2 as data come ('online'), or 'backward' over all remembered "
+        "transitions, time after time; one-step needs 'backward', reverse-kl 'online'",
+        choices=(None, "backward", "online"),
     )
     target_density: str | None = setting(
         None,
@@ -111,17 +153,17 @@ class ApeScalableConfig:
     beta_limit: float = setting(100.0, "β of Eq. NF_target at the most", low=0.0, high=1e9)
     samples: int = setting(64, "M of Eq. NF_sgd, per context", low=1, high=100_000)
     flow_steps: int | None = setting(None, "gradient steps per update of π_E,θ", low=1, high=10_000)
-    alpha_pi: float = setting(3e-3, "α_π, the step size of π_E,θ (Adam)", low=1e-8, high=1.0)
+    alpha_pi: float | None = setting(None, "α_π, the step size of π_E,θ (Adam)", low=1e-8, high=1.0)
     beta_theta: float | None = setting(None, "momentum β_θ of Algorithm 3", low=0.0, high=1.0)
-    shrinkage: float = setting(
-        5.0,
-        "likelihood only: failures' worth of belief that π_E,θ is the warm start",
+    shrinkage: float | None = setting(
+        None,
+        "one-step and likelihood: data's worth of belief that π_E,θ is the warm start",
         low=0.0,
         high=1e6,
     )
-    target_ess: float = setting(
-        30.0,
-        "likelihood only: weights are tempered until this many failures count",
+    target_ess: float | None = setting(
+        None,
+        "one-step and likelihood: weights are tempered until so many data, or failures, count",
         low=1.0,
         high=1e6,
     )
@@ -170,9 +212,27 @@ class ApeScalableConfig:
     def resolved(self, d_E: int) -> ApeScalableConfig:
         """With the preset's choices where a setting is None."""
         preset = {"flow": "spline" if d_E == 1 else "affine", **PRESETS[self.preset]}
-        return dataclasses.replace(
+        full = dataclasses.replace(
             self, **{k: v for k, v in preset.items() if getattr(self, k) is None}
         )
+        needed = {"one-step": "backward", "reverse-kl": "online"}.get(full.policy_update or "")
+        if needed is not None and full.value_update != needed:
+            raise ApevalError(
+                f"setting policy_update={full.policy_update} needs value_update={needed}: "
+                f"set it, or leave both to a preset"
+            )
+        return full
+
+    @staticmethod
+    def none_stands_for() -> dict[str, Any]:
+        """What settings at None mean in the default preset, for `apeval list`."""
+        flow = {"flow": "by d_E"}
+        return {"warm_scale": "by a pilot"} | flow | PRESETS[ApeScalableConfig().preset]
+
+    @property
+    def open_start(self) -> bool:
+        """Whether a pilot finds the start."""
+        return self.warm_scale is None and self.warm_shift.strip() == "0"
 
     def warm(self, d_E: int) -> tuple[FloatArray, FloatArray]:
         """(shift, scale) of π̂_E in whitened coordinates, (d_E,) each.
@@ -191,4 +251,6 @@ class ApeScalableConfig:
                 f"setting warm_shift has {len(shift)} numbers; the disturbance has {d_E} "
                 f"components: give 1 or {d_E}"
             )
-        return np.broadcast_to(shift, (d_E,)).copy(), np.full(d_E, self.warm_scale)
+        return np.broadcast_to(shift, (d_E,)).copy(), np.full(
+            d_E, 1.0 if self.warm_scale is None else self.warm_scale
+        )

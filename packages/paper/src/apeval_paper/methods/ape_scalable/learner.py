@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from apeval.simulate.simulation import Simulation
 from apeval_paper.methods.ape_scalable import context as contexts
 from apeval_paper.methods.ape_scalable.adversaries import FlowAdversary, WarmStart
 from apeval_paper.methods.ape_scalable.alarms import Alarms
-from apeval_paper.methods.ape_scalable.archive import Archive
+from apeval_paper.methods.ape_scalable.backward_values import BackwardValues
 from apeval_paper.methods.ape_scalable.config import ApeScalableConfig
 from apeval_paper.methods.ape_scalable.flow_target import (
     FlowTarget,
@@ -31,6 +30,9 @@ from apeval_paper.methods.ape_scalable.flow_target import (
     point_target,
 )
 from apeval_paper.methods.ape_scalable.history import transitions
+from apeval_paper.methods.ape_scalable.learning_curve import Point, mean_and_interval
+from apeval_paper.methods.ape_scalable.memory import Memory, Remembered
+from apeval_paper.methods.ape_scalable.row_weights import failure_weights, steered_weights
 from apeval_paper.methods.ape_scalable.updates import (
     PRETRAIN_STEPS,
     Optimiser,
@@ -39,29 +41,14 @@ from apeval_paper.methods.ape_scalable.updates import (
     reverse_kl,
 )
 from apeval_paper.methods.ape_scalable.value_model import ValueModel
+from apeval_paper.methods.widened_start import WidenedStart, find_start
 
 _UPDATES = 10  # of π_E in a learning budget, where the batch is not given
 _EXPLORE = 0.2  # of the learning budget before the first of them
 _RATE_WINDOW = 40  # episodes of the sampled failure rate
 _STARTS = 256  # initial states kept for v(s0)
 _CURVE_POINTS = 200
-_Z_95 = 1.959964
 _LOG_LARGEST = 300.0  # of a weight whose square is a number
-
-
-@dataclass(frozen=True)
-class Point:
-    """The three curves at one moment of learning."""
-
-    steps: int
-    value: float
-    """v_ψ(s0), the TD value."""
-    estimate: float
-    """Mean of ∏ρ · 1{failure} over all episodes so far, each weighted by its own proposal."""
-    interval: tuple[float, float]
-    """95 % interval of the estimate (log-normal); (0, 1) before the first failure."""
-    rate: float
-    """Sampled failure rate of the latest episodes."""
 
 
 class ScalableLearner(Learner):
@@ -75,32 +62,41 @@ class ScalableLearner(Learner):
         self.trace: list[Point] = []
         self.seconds = {"simulation": 0.0, "value": 0.0, "flow": 0.0}
         self.alarms = Alarms()
+        self.pilot: WidenedStart | None = None
         self.ended_early = False
+        self._remembers = self.config.policy_update != "reverse-kl"
         self._outcomes: list[bool] = []
         self._weight_sum = self._square_sum = 0.0
         self._steps = 0
         self._alpha = 1.0
         self._learned: Adversary | None = None
+        self._fitted = False
         self._s0: tuple[FloatArray, IntArray] | None = None
 
     # -- one round -----------------------------------------------------------------------------
 
     def advance(self, simulation: Simulation) -> bool:
-        """Roll a batch of episodes, then update v_ψ with every transition and π_E,θ."""
-        n = self._episodes_now(simulation)
-        if n < 1:
+        """Roll a batch of episodes, then update v_ψ with every transition and π_E,θ. The first
+        batches are the pilot's where the start is left open."""
+        if self._episodes_now(simulation) < 1:
             return False
         with one_thread():
             if self._learned is None:
                 self._begin(simulation)
-            batch, proposal = self._roll(simulation, n)
-            if simulation.episodes == n:
-                self._first_batch(batch)
-            log_rho = self._book(batch, proposal)
-            self._learn_value(batch, log_rho)
+                if self.pilot is not None:
+                    return self._episodes_now(simulation) > 0
+            batch, proposal = self._roll(simulation, self._episodes_now(simulation))
+            self._take_in(simulation, batch, proposal)
             self._learn_policy(batch)
             self._note(simulation, batch)
         return self._episodes_now(simulation) > 0
+
+    def _take_in(self, simulation: Simulation, batch: Episodes, proposal: Mixture) -> None:
+        """Everything that is learned of a batch before π_E,θ is."""
+        if not self._fitted:
+            self._first_batch(batch)
+        log_rho = self._book(batch, proposal)
+        self._learn_value(batch, log_rho)
 
     def _episodes_now(self, simulation: Simulation) -> int:
         """Episodes of the next batch within the learning budget; one is left for the estimate."""
@@ -132,11 +128,36 @@ class ScalableLearner(Learner):
         words = [int(k) for k in simulation.key]
         self._rng = np.random.default_rng([*words, 1])
         self._seed = words[0] ^ (words[1] << 1)
+        if self.config.open_start:
+            started = time.perf_counter()
+            budget = simulation.budget.share(self.config.learn_share)
+            self.pilot = find_start(simulation, budget, self._widened)
+            self.scale = np.full(self.d_E, self.pilot.scale)
+            self.seconds["simulation"] += time.perf_counter() - started
         self._learned = WarmStart(self.shift, self.scale)
-        self.archive = Archive(self._learned)
+        self.memory = Memory([self._learned])
+        self._drawn_by = [0]
+        if self.pilot is not None and self._remembers:
+            self._learn_from(self.pilot, simulation)
+
+    def _widened(self, scale: float) -> Adversary:
+        return WarmStart(np.zeros(self.d_E), np.full(self.d_E, scale))
+
+    def _learn_from(self, pilot: WidenedStart, simulation: Simulation) -> None:
+        """The pilot's episodes are data as any others."""
+        for batch, proposal in reversed(pilot.drawn):  # the widest states first, for their scales
+            self._drawn_by = []
+            for adversary in proposal.components:
+                self._drawn_by.append(len(self.memory.counts))
+                self.memory.add_adversary(adversary)
+            self._take_in(simulation, batch, proposal)
+        self._drawn_by = [0]
+        self._change_policy(pilot.drawn[-1][0])
+        self._note(simulation, pilot.drawn[-1][0])
 
     def _first_batch(self, batch: Episodes) -> None:
         """What needs the shape of states: inputs, v_ψ and the flow, with its warm start."""
+        self._fitted = True
         config, d_s = self.config, batch.s.shape[1]
         horizon = (self.problem.horizon or 0) if config.time_in_state else 0
         if config.scaled_state:
@@ -145,6 +166,7 @@ class ScalableLearner(Learner):
             self.context = contexts.plain(d_s, horizon)
         d_x = d_s + int(horizon > 0)
         self.v = ValueModel(config, d_x, horizon, self._seed % 2**31)
+        self.backward = BackwardValues(config.gp_budget)
         exact = config.warm_start == "exact"
         one, zero = np.ones(self.d_E), np.zeros(self.d_E)
         self.flow = Flow(
@@ -158,7 +180,7 @@ class ScalableLearner(Learner):
             self._seed % 2**31,
         )
         beta_theta = 1.0 if config.beta_theta is None else config.beta_theta
-        self.optimiser = Optimiser(self.flow, config.alpha_pi, beta_theta)
+        self.optimiser = Optimiser(self.flow, config.alpha_pi or 3e-3, beta_theta)
         if not exact:
             started = time.perf_counter()
             warm = Optimiser(self.flow, 3e-3, 1.0)
@@ -170,10 +192,12 @@ class ScalableLearner(Learner):
     def _roll(self, simulation: Simulation, n: int) -> tuple[Episodes, Mixture]:
         started = time.perf_counter()
         learned = self._present()
-        proposal, self._drawn_by = only(learned), [len(self.archive.counts) - 1]
+        memory = self.memory
+        latest = len(memory.counts) - 1 if isinstance(learned, FlowAdversary) else 0
+        proposal, self._drawn_by = only(learned), [latest]
         explore = self.config.explore_share or 0.0
-        if explore > 0.0 and len(self.archive.counts) > 1:
-            proposal = mixture([learned, self.archive.adversaries[0]], [1.0 - explore, explore])
+        if explore > 0.0 and latest:
+            proposal = mixture([learned, memory.adversaries[0]], [1.0 - explore, explore])
             self._drawn_by.append(0)
         batch = simulation.run(proposal, n, simulation.episodes)
         self.seconds["simulation"] += time.perf_counter() - started
@@ -204,8 +228,11 @@ class ScalableLearner(Learner):
 
     def _learn_value(self, batch: Episodes, log_rho: FloatArray) -> None:
         started = time.perf_counter()
+        if self._remembers:
+            self.memory.add(batch, self._drawn_by)
         x = self.context.state(batch.s, batch.t)
-        self.v.observe(transitions(batch, x, log_rho, self.config.n_step or 0))
+        if self.config.value_update == "online":
+            self.v.observe(transitions(batch, x, log_rho, self.config.n_step or 0))
         self._note_starts(x[batch.t == 0])
         self.seconds["value"] += time.perf_counter() - started
 
@@ -220,20 +247,9 @@ class ScalableLearner(Learner):
     # -- π_E,θ, Algorithm 3 --------------------------------------------------------------------
 
     def _learn_policy(self, batch: Episodes) -> None:
-        started = time.perf_counter()
-        if self.config.policy_update == "likelihood":
-            self.archive.add(batch, self._drawn_by)
         if self.ended_early:
             return
-        changed = False
-        if self.config.policy_update == "likelihood":
-            changed = self.archive.n > 0 and self._maximise_likelihood()
-        else:
-            for i in np.flatnonzero(batch.failed):
-                changed |= self._approach_target(batch, batch.rows_of(int(i)))
-        if changed:
-            self._adopt()
-        self.seconds["flow"] += time.perf_counter() - started
+        self._change_policy(batch)
         stop = self.config.stop_rate
         recent = self._outcomes[-_RATE_WINDOW:]
         self.ended_early = (
@@ -243,17 +259,42 @@ class ScalableLearner(Learner):
             and float(np.mean(recent)) >= stop
         )
 
+    def _change_policy(self, batch: Episodes) -> None:
+        started, before = time.perf_counter(), self.seconds["value"]
+        changed = False
+        if not self._remembers:
+            for i in np.flatnonzero(batch.failed):
+                changed |= self._approach_target(batch, batch.rows_of(int(i)))
+        elif self.memory.failures:
+            changed = self._maximise_likelihood()
+        if changed:
+            self._adopt()
+        spent = time.perf_counter() - started
+        self.seconds["flow"] += spent - (self.seconds["value"] - before)
+
     def _maximise_likelihood(self) -> bool:
-        config = self.config
-        data = self.archive.weighted(config.target_ess)
+        """Fit π_E,θ to remembered transitions, weighted by v or by how their episodes ended."""
+        config, rows = self.config, self.memory.rows()
+        gain = self._backward(rows) if config.value_update == "backward" else None
+        wanted = config.target_ess or 1.0
+        if config.policy_update == "one-step" and gain is not None:
+            data = steered_weights(rows, gain, self.backward.bins(rows.t), wanted)
+        else:
+            data = failure_weights(rows, wanted)
         self._alpha = data.alpha
-        c = np.concatenate([self.context(now.s, now.a_A, now.t) for now in data.now])
-        rows = data.weight > 0.0
+        kept = data.weight > 0.0
+        c = self.context(rows.s[kept], rows.a_A[kept], rows.t[kept])
         loss = likelihood(
-            self.flow, c[rows], data.z[rows], data.weight[rows], data.ess, config.shrinkage,
-            self._rng,
+            self.flow, c, rows.z[kept], data.weight[kept], data.ess[kept],
+            config.shrinkage or 0.0, self._rng,
         )  # fmt: skip
         return self.optimiser.descend(loss, config.flow_steps or 1)
+
+    def _backward(self, rows: Remembered) -> FloatArray:
+        started = time.perf_counter()
+        gain = self.backward.fit(self.context.state(rows.s, rows.t), rows)
+        self.seconds["value"] += time.perf_counter() - started
+        return gain
 
     def _approach_target(self, batch: Episodes, rows: slice) -> bool:
         """Reverse KL to p_E along one failing episode, with dense rewards."""
@@ -281,8 +322,8 @@ class ScalableLearner(Learner):
     def _adopt(self) -> None:
         """Sample from the flow as it is now."""
         self._learned = FlowAdversary(self.flow, self.context)
-        if self.config.policy_update == "likelihood":
-            self.archive.add_adversary(self._learned)
+        if self._remembers:
+            self.memory.add_adversary(self._learned)
 
     # -- what comes out ------------------------------------------------------------------------
 
@@ -324,6 +365,8 @@ class ScalableLearner(Learner):
     def _v_0(self) -> float | None:
         if self._s0 is None:
             return None
+        if self.config.value_update == "backward":
+            return self.backward.v_0
         x_0, count = self._s0
         with one_thread():
             v = self.v.unclipped(x_0, np.zeros(len(x_0), np.int64))
@@ -336,7 +379,8 @@ class ScalableLearner(Learner):
         if not self._outcomes:
             return []
         rates, v_0 = [p.rate for p in self.trace], self._v_0()
-        return self.alarms.notes(
+        found = [] if self.pilot is None else self.pilot.notes()
+        return found + self.alarms.notes(
             steps=self._steps,
             failures=sum(self._outcomes),
             refused=self.optimiser.failed,
@@ -348,19 +392,3 @@ class ScalableLearner(Learner):
             peak_rate=max(rates, default=0.0),
             last_rate=rates[-1] if rates else 0.0,
         )
-
-
-def mean_and_interval(weights: float, squares: float, n: int) -> tuple[float, tuple[float, float]]:
-    """Mean of n weights from their sum and their sum of squares, and its 95 % interval.
-
-    Log-normal, as weights are skewed: log v̂ has variance log(1 + (s.e./v̂)²).
-
-    >>> mean_and_interval(0.0, 0.0, 10)
-    (0.0, (0.0, 1.0))
-    """
-    mean = weights / n
-    if mean == 0.0:
-        return 0.0, (0.0, 1.0)
-    relative = max(squares / n / mean**2 - 1.0, 0.0) / n
-    factor = float(np.exp(_Z_95 * np.sqrt(np.log1p(relative))))
-    return mean, (mean / factor, min(1.0, mean * factor))

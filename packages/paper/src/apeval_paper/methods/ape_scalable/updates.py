@@ -75,15 +75,15 @@ def likelihood(
     c: FloatArray,
     z: FloatArray,
     weight: FloatArray,
-    ess: float,
+    ess: FloatArray,
     shrinkage: float,
     rng: np.random.Generator,
 ) -> Callable[[], Tensor]:
-    """Loss −Σ w log π_E,θ(z | C) over rows of failing episodes, Σ w = 1 per decision.
+    """Loss −Σ w log π_E,θ(z | C) over remembered rows, Σ w = 1 per decision.
 
-    With an effective number of failures `ess` and κ = `shrinkage`: disturbances are blurred by
-    √(1/(ess + 1)), and κ/(2·ess) · E‖g_θ⁻¹(y) − y‖², y ~ N(0, I), draws π_E,θ to its warm
-    start. For a Gaussian mean that is the estimate ess·z̄/(ess + κ).
+    With an effective number of data `ess` behind each row and κ = `shrinkage`: disturbances are
+    blurred by √(1/(ess + 1)), and κ/(2·ess) · E‖g_θ⁻¹(y) − y‖², y ~ N(0, I), draws π_E,θ to its
+    warm start. For a Gaussian mean that is the estimate ess·z̄/(ess + κ).
     """
     total = float(weight.sum())
     shift, scale = flow.shift.numpy(), flow.scale.numpy()
@@ -95,14 +95,15 @@ def likelihood(
             rows = rng.choice(len(z), _ROWS, p=weight / total)
             w = np.full(_ROWS, total / _ROWS)
         n, d = z[rows].shape
-        blur = rng.standard_normal((n, d)) / np.sqrt(ess + 1.0)
+        blur = rng.standard_normal((n, d)) / np.sqrt(ess[rows] + 1.0)[:, None]
         y_data = (z[rows] + blur - shift) / scale
         y_free = rng.standard_normal((n, d))
         C, W = torch.from_numpy(c[rows]), torch.from_numpy(w)
+        pull = torch.from_numpy(0.5 * shrinkage / ess[rows])
         y = torch.from_numpy(np.concatenate([y_data, y_free]))
         eps, ladj = flow.normalise(C.repeat(2, 1), y)
         log_q = flow.log_base(eps[:n]) + ladj[:n]  # up to the constant log scale
         away = (eps[n:] - y[n:]).square().sum(dim=1)
-        return (W * (0.5 * shrinkage / ess * away - log_q)).sum()
+        return (W * (pull * away - log_q)).sum()
 
     return loss

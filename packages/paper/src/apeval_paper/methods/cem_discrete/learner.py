@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from apeval.simulate.simulation import Simulation
 from apeval_paper.methods.cem_discrete.config import CemDiscreteConfig
 from apeval_paper.methods.slots.cut import Cutter
 from apeval_paper.methods.slots.policy import Joint, Key, SlotAdversary, SlotRow
+from apeval_paper.methods.widened_start import WidenedStart, find_start
 
 
 class CrossEntropyLearner(Learner):
@@ -30,10 +32,16 @@ class CrossEntropyLearner(Learner):
         self.failures = 0
         self.above = 0
         self._curve: list[tuple[int, float]] = []
+        self.pilot: WidenedStart | None = None
 
     def _adversary(self, rows: Mapping[Key, SlotRow]) -> SlotAdversary:
         c = self.config
         return SlotAdversary(rows, self.cutter, c.state_slots, c.time_in_state)
+
+    def _widened(self, scale: float) -> SlotAdversary:
+        c = self.config
+        cutter = Cutter(replace(c, warm_scale=scale))
+        return SlotAdversary({}, cutter, c.state_slots, c.time_in_state)
 
     def advance(self, simulation: Simulation) -> bool:
         """One batch of episodes, and an update once there are k."""
@@ -41,6 +49,10 @@ class CrossEntropyLearner(Learner):
             return False
         if self.learning is None:
             self.learning = simulation.part(simulation.budget.share(self.config.learn_share))
+        if self.pilot is None and self.config.open_start:
+            self.pilot = find_start(self.learning, self.learning.budget, self._widened)
+            self.pi_E = self._widened(self.pilot.scale)
+            self.cutter = self.pi_E.cutter
         gathered = sum(b.n for b in self.batches)
         n = min(self.config.episodes_per_update - gathered, self.learning.affordable())
         if n > 0:
@@ -101,7 +113,7 @@ class CrossEntropyLearner(Learner):
         return with_nominal(self.pi_E, self.config.nominal_share)
 
     def warnings(self) -> list[Note]:
-        found = []
+        found = [] if self.pilot is None else self.pilot.notes()
         if self._curve and not self.failures:
             text = (
                 f"learning saw no failure in {len(self._curve):,} updates, so the adversary "

@@ -31,8 +31,12 @@ class SlotConfig:
         low=0.5,
         high=30.0,
     )
-    warm_scale: float = setting(
-        1.0, "π_E starts with the nominal's standard deviation times this", low=0.2, high=20.0
+    warm_scale: float | None = setting(
+        None,
+        "π_E starts with the nominal's standard deviation times this (None: a pilot finds it, "
+        "where warm_shift is 0)",
+        low=0.2,
+        high=20.0,
     )
     warm_shift: float = setting(
         0.0,
@@ -46,3 +50,18 @@ class SlotConfig:
     nominal_share: float = setting(
         0.3, "share of the frozen stage's episodes drawn from π_E,gt", low=0.01, high=1.0
     )
+
+    @staticmethod
+    def none_stands_for() -> dict[str, str]:
+        """What settings at None mean, for `apeval list`."""
+        return {"warm_scale": "by a pilot"}
+
+    @property
+    def open_start(self) -> bool:
+        """Whether a pilot finds the start."""
+        return self.warm_scale is None and self.warm_shift == 0.0
+
+    @property
+    def start_scale(self) -> float:
+        """`warm_scale`, 1 where it is not given."""
+        return 1.0 if self.warm_scale is None else self.warm_scale

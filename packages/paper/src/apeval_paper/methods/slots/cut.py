@@ -143,7 +143,7 @@ class Cutter:
         c = self.config
         if law.discrete:
             p = law.outcome_probabilities()[:, None, :]
-            widened = p ** (1.0 / c.warm_scale**2)
+            widened = p ** (1.0 / c.start_scale**2)
             return CategoricalCut(p, widened / widened.sum(axis=2, keepdims=True))
         gaussian = law.gaussian()
         if gaussian is not None:
@@ -158,7 +158,7 @@ class Cutter:
         mean, std, low, high = np.broadcast_arrays(mean, std, low, high)
         edges = self._edges(mean, std, low, high)
         mass = _masses(edges, mean, std)
-        start = _masses(edges, mean + c.warm_shift * std, c.warm_scale * std)
+        start = _masses(edges, mean + c.warm_shift * std, c.start_scale * std)
         return GaussianCut(mass, start, mean, std, edges)
 
     def _edges(
