@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.truth import Truth
 from apeval.run.result import Result
 
-BUDGET = {"walk": 3_000, "gauss": 3_000}
+BUDGET = {"walk": 1_200, "gauss": 1_200}
 
 
 def problem_of(name: str) -> Problem:
@@ -43,6 +44,12 @@ def cases() -> list[Any]:
     ]
 
 
+@cache
+def run(method: str, name: str, seed: int) -> Result:
+    """The run that several tests look at."""
+    return apeval.evaluate(problem_of(name), method, steps=BUDGET[name], seed=seed)
+
+
 def same(a: Result, b: Result) -> bool:
     ignored = ("problem", "truth", "seconds", "parameters")
     x, y = a.as_json(), b.as_json()
@@ -53,23 +60,20 @@ def same(a: Result, b: Result) -> bool:
 
 @pytest.mark.parametrize(("method", "name"), cases())
 def test_a_renamed_copy_without_truth_gives_the_same_bits(method: Any, name: str) -> None:
-    problem = problem_of(name)
-    steps = BUDGET[name]
-    plain = apeval.evaluate(problem, method.name, steps=steps, seed=3)
-    hidden = replace(problem, name="another", truth=None, description="", parameters={})
-    renamed = apeval.evaluate(hidden, method.name, steps=steps, seed=3)
+    plain = run(method.name, name, 3)
+    hidden = replace(problem_of(name), name="another", truth=None, description="", parameters={})
+    renamed = apeval.evaluate(hidden, method.name, steps=BUDGET[name], seed=3)
     assert same(plain, renamed)
     assert plain.records == renamed.records
     assert renamed.truth is None
-    assert not same(plain, apeval.evaluate(problem, method.name, steps=steps, seed=4))
+    assert not same(plain, run(method.name, name, 4))
 
 
 @pytest.mark.parametrize(("method", "name"), cases())
 def test_the_budget_holds_and_is_used(method: Any, name: str) -> None:
-    problem = problem_of(name)
-    by_steps = apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=0)
+    by_steps = run(method.name, name, 0)
     assert 0.7 * BUDGET[name] <= by_steps.steps <= BUDGET[name]
-    by_episodes = apeval.evaluate(problem, method.name, episodes=300, seed=0)
+    by_episodes = apeval.evaluate(problem_of(name), method.name, episodes=300, seed=0)
     if method.name == "splitting":  # rounds are drawn whole, or not at all
         assert 0.7 * 300 <= by_episodes.episodes <= 300
     else:
@@ -81,9 +85,8 @@ def test_the_budget_holds_and_is_used(method: Any, name: str) -> None:
 @pytest.mark.parametrize(("method", "name"), cases())
 def test_the_estimate_covers_the_truth(method: Any, name: str) -> None:
     """20 seeds at 95 %: fewer than 16 covering has probability < 0.3 %."""
-    problem = problem_of(name)
-    truth = problem.truth().value if problem.truth else 0.0
-    results = [apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=s) for s in range(20)]
+    results = [run(method.name, name, seed) for seed in range(20)]
+    truth = results[0].truth or 0.0
     assert sum(r.interval[0] <= truth <= r.interval[1] for r in results) >= 16
 
 
@@ -92,7 +95,7 @@ def test_any_recorded_failure_replays_as_a_failure(method: Any, name: str) -> No
     from apeval.simulate.replay import Record, replay
 
     problem = problem_of(name)
-    result = apeval.evaluate(problem, method.name, steps=BUDGET[name], seed=1)
+    result = run(method.name, name, 1)
     assert result.records
     for data in result.records[:3]:
         again = replay(problem, Record.from_json(data))
