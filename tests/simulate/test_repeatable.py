@@ -102,7 +102,7 @@ def test_what_changes_during_the_run_is_doubted_after_it(method: str, calls: int
 
 
 def test_workers_are_asked_as_well() -> None:
-    problem = walk(step=after_calls(60, lambda a_E: 1.2 * a_E), chunk=64)
+    problem = walk(step=after_calls(100, lambda a_E: 1.2 * a_E), chunk=64)
     result = apeval.evaluate(problem, "mc", episodes=3_000, backend="processes", workers=2)
     assert not result.trusted
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from apeval.adapt.compose import DisturbancePart
 from apeval.errors import ProblemError
+from apeval.problem.argument_copies import own
 from apeval.problem.types import Array
 
 
@@ -70,7 +71,7 @@ class DisturbanceSource(ABC):
 def observe_again(env: Any, before: Any, observe: Callable[[Any], Any] | None) -> Any:
     """The observation of a state that was changed after the reset."""
     if observe is not None:
-        return observe(env)
+        return own(observe(env))
     inner = getattr(env, "unwrapped", env)
     if hasattr(inner, "_get_obs"):
         obs = inner._get_obs()
@@ -84,7 +85,7 @@ def observe_again(env: Any, before: Any, observe: Callable[[Any], Any] | None) -
     for wrapper in _wrappers(env):
         if hasattr(wrapper, "observation"):
             obs = wrapper.observation(obs)
-    return obs
+    return own(obs)
 
 
 def _wrappers(env: Any) -> list[Any]:

@@ -85,12 +85,15 @@ def misbehave(case: str, prepared: Path, known: dict[str, Any]) -> dict[str, Any
     """The number of a way, beside that of the same problem written properly; `known` keeps the
     latter from case to case."""
     way, method, backend, how = case.removeprefix("users:").split(":")
-    key = f"{way if WAYS[way].good else ''}:{method}"  # most are the same problem
+    it = WAYS[way]  # most are the same problem
+    key = f"{way if it.good else it.build.__name__}:{method}"
     if key not in known:
         known[key] = _alone(prepared, way, True, method, "serial", "python")
     honest = known[key]
     if honest["kind"] != "answered":
         raise RuntimeError(f"written properly, {way!r} does not run: {honest}")
+    if not honest["numbers"]["trusted"]:  # else nothing could be found
+        raise RuntimeError(f"written properly, {way!r} is not trusted")
     seen = _alone(prepared, way, False, method, backend, how)
     verdict, detail = _verdict(honest, seen)
     bad = verdict not in ("same", "refused", "warned")
