@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,9 +89,13 @@ def evaluate(
 
 
 def evaluate_with(
-    problem: Problem, options: RunOptions, listener: Listener | None, recorder: RunRecorder | None
+    problem: Problem,
+    options: RunOptions,
+    listener: Listener | None,
+    recorder: RunRecorder | None,
+    notes: Sequence[Note] = (),
 ) -> Result:
-    """`evaluate` with options that are put together already."""
+    """`evaluate` with options that are put together already, and remarks that are known before."""
     asked = request(problem, options)
     chosen = find_backend(options.backend, options.workers, options.address)
     if recorder is not None:
@@ -107,7 +111,7 @@ def evaluate_with(
                 source.audit.first += first
                 try:
                     with explained(asked.problem):
-                        return _conduct(asked, identity, source, listener, recorder)
+                        return _conduct(asked, identity, source, listener, recorder, notes)
                 finally:
                     try:
                         source.flush()
@@ -148,6 +152,7 @@ def _conduct(
     source: EpisodeSource,
     listener: Listener | None,
     recorder: RunRecorder | None,
+    notes: Sequence[Note],
 ) -> Result:
     """Learn, freeze, estimate, answer."""
     started = time.perf_counter()
@@ -169,7 +174,7 @@ def _conduct(
     )  # fmt: skip
     explored = _explored(learner.exploration(), proposal, frozen.sample)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
-    answer = _answer(learner, simulation, frozen, explored, asked, differs)
+    answer = _answer(learner, simulation, frozen, explored, asked, [*notes, *differs])
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
     known = None if truth is None else truth.value
@@ -221,7 +226,7 @@ def _answer(
     frozen: FrozenStage,
     explored: Explored | None,
     asked: Request,
-    differs: list[Note],
+    known: list[Note],
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
     failures, wanted, below = int(sample.failed.sum()), asked.options.target, asked.options.below
@@ -231,7 +236,7 @@ def _answer(
     basis, budget = learner.basis(), simulation.budget
     notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
     value = None if notes else learner.value()  # said already
-    notes = differs + notes + learner.warnings()
+    notes = known + notes + learner.warnings()
     notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
     notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
     notes = joined(notes, budget, target.error if target is not None and target.met else None)
