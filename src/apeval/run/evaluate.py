@@ -37,7 +37,7 @@ from apeval.simulate.backends import Backend, find_backend
 from apeval.simulate.backends.serial import Serial
 from apeval.simulate.check.precheck import explained, look, refuse
 from apeval.simulate.episode_source import EpisodeSource, RunStoppedError
-from apeval.simulate.identity.identity import holds_users_code, identify
+from apeval.simulate.identity.identity import changes_by_itself, holds_users_code, identify
 from apeval.simulate.identity.reference import Reference
 from apeval.simulate.isolation import look_apart
 from apeval.simulate.simulation import Budget, Simulation
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "evaluate_with", "reduce", "run_frozen_stage", "to_learn"]
 
 _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
+_RESTLESS = (
+    "repeatable: what it holds changes while nobody asks it anything, as by a thread of its own, "
+    "and each worker would get another one. An episode must follow from its seed alone."
+)
 
 
 @with_options(RunKeywords)
@@ -138,6 +142,8 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
         return None
     apart = not isinstance(backend, Serial) and not ours
     key = make_key(asked.options.seed)
+    if apart and changes_by_itself(problem):
+        refuse(problem, _RESTLESS)
     looked = look_apart(problem, key, check=True) if apart else look(problem, key, check=not ours)
     if looked is None:
         return None
