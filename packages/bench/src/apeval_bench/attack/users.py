@@ -44,6 +44,7 @@ _RAY = (
 )  # fmt: skip
 _COMMANDED = (
     "signal prints", "env prints", "batch policy prints", "vector env prints",
+    "vector env's processes print",
     "prints in the simulator", "prints in the policy", "writes to descriptor 1",
     "writes to sys.__stdout__", "prints to stderr", "warns", "makes warnings errors",
     "closes stdout", "np.set_printoptions", "changes the current folder",

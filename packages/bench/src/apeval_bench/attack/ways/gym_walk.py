@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 import apeval
 
@@ -171,6 +171,12 @@ def lossy_vector(**parts: Any) -> apeval.Problem:
     """The same where actions are lost now and then."""
     lost = [apeval.DropAction(probability=DROPPED), apeval.ActionNoise(std=0.5)]
     return vector_env(**{"disturb": lost, **parts})
+
+
+def apart_vector(**parts: Any) -> apeval.Problem:
+    """The same with every walk in a process of its own."""
+    kind = parts.pop("one", WalkEnv)
+    return vector_env(**{"env": lambda n: AsyncVectorEnv([kind] * n), "num_envs": 2, **parts})
 
 
 def slow_vector(**parts: Any) -> apeval.Problem:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import apeval
 
 from . import gym_walk as g
-from .gym_walk import WalkVector
+from .gym_walk import WalkEnv, WalkVector
 from .walk import Late, Way, instead
 
 SOON, LATER = 500, 5_000
@@ -136,6 +137,15 @@ class _Talking(WalkVector):
     def step(self, actions: Any) -> Any:
         print("step")
         return super().step(actions)
+
+
+class _Loud(WalkEnv):
+    """Prints in a process of its own."""
+
+    def step(self, action: Any) -> Any:
+        print("step", flush=True)
+        os.write(1, b"step\n")
+        return super().step(action)
 
 
 def _late_env(part: str, change: Callable[[Any], Any], after: int = LATER) -> Way:
@@ -315,6 +325,7 @@ WAYS: dict[str, Way] = {
     "vector env asks np.random": _env(_Unseeded),
     "vector env swaps its episodes": _env(_Swapping),
     "vector env prints": _env(_Talking),
+    "vector env's processes print": Way(lambda: {"one": _Loud}, build=g.apart_vector),
     "vector env's observation is NaN late": _late_env("seen", lambda x: x * np.nan),
     "vector env's observation grows late": _late_env("seen", lambda x: np.hstack([x, x])),
     "vector env's observation loses a row late": _late_env("seen", lambda x: x[1:]),
