@@ -45,14 +45,14 @@ _WHO = {
 
 def stepped(env: Any, action: Any) -> Answer:
     """A step of the environment, its answer checked."""
-    answer = asked("step", env.step, action)
+    answer = told("step", env.step, own(action))
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise SimulationError(
             f"the environment's step returned {_size(answer)}, expected five: obs, reward, "
             "terminated, truncated, info (Gymnasium's interface)"
         )
     obs, reward, terminated, truncated, info = answer
-    return obs, reward, bool(terminated), bool(truncated), info
+    return own(obs), reward, bool(terminated), bool(truncated), own(info)
 
 
 def _size(answer: Any) -> str:
