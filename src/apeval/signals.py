@@ -33,6 +33,20 @@ def leave(number: int = 0, frame: FrameType | None = None) -> None:
         os._exit(STOPPED)
 
 
+def _forked() -> None:
+    """A process that a problem forks, as asynchronous vector environments do, is not the program:
+    a signal ends it as it would any other."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number, handler in usual.items():
+        mine = str(getattr(signal.getsignal(number), "__module__", "")).startswith("apeval.")
+        if mine:
+            signal.signal(number, handler)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 class ProgramStoppedError(BaseException):
     """Somebody asked the program to stop. No KeyboardInterrupt: libraries answer that in ways of
     their own, and Python ends with another exit code where one came at the wrong moment."""

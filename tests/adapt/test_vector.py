@@ -434,11 +434,15 @@ def test_a_mode_that_is_not_what_it_says_is_refused() -> None:
     class Forgetful(OnePiece):
         metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
-    problem = together(
-        Forgetful, reset=start, disturb=apeval.ActionNoise(std=3.0), margin=lambda obs: obs[:, 0]
-    )
     with pytest.raises(ProblemError, match="its last observation is lost"):
-        episodes(problem)
+        episodes(
+            together(
+                Forgetful,
+                reset=start,
+                disturb=apeval.ActionNoise(std=3.0),
+                margin=lambda obs: obs[:, 0],
+            )
+        )
 
     def wrong(n: int) -> Any:
         made = make("sync", AutoresetMode.SAME_STEP)(n)

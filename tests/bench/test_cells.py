@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -82,7 +83,8 @@ if __name__ == "__main__":
 """
 
 
-def test_workers_of_a_killed_experiment_leave(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_workers_of_an_experiment_that_is_stopped_leave(tmp_path: Path, way: int) -> None:
     script = tmp_path / "lonely.py"
     script.write_text(LONELY)
     notes = [tmp_path / name for name in ("a", "b")]
@@ -90,8 +92,11 @@ def test_workers_of_a_killed_experiment_leave(tmp_path: Path) -> None:
     while not all(note.exists() and note.read_text() for note in notes):
         assert process.poll() is None
         time.sleep(0.1)
-    process.kill()
-    process.wait()
+    process.send_signal(way)
+    try:
+        process.wait(30.0)  # and it does not wait for them
+    finally:
+        process.kill()
     workers = {note.read_text() for note in notes}
     ends = time.monotonic() + 60.0  # they would sleep for longer
     while left := workers & _running():

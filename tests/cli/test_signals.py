@@ -201,3 +201,33 @@ def test_a_program_is_stoppable_for_a_while() -> None:
             send(signal.SIGTERM)
         assert stop.asked
     assert [signal.getsignal(number) for number in BOTH] == before
+
+
+def test_a_process_that_a_problem_forks_is_not_the_program() -> None:
+    """Asynchronous vector environments end theirs with SIGTERM: no traceback, and they do end."""
+    program = """
+import os, signal
+from apeval.run.interrupt import interrupts
+from apeval.signals import Stoppable
+
+def child():
+    there, here = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(here, b".")
+        signal.pause()
+        os._exit(0)
+    os.read(there, 1)
+    os.kill(pid, signal.SIGTERM)
+    return os.waitpid(pid, 0)[1]
+
+with Stoppable():
+    print(child())
+    with interrupts("finish"):
+        print(child())
+    print(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL)
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60.0
+    )
+    assert (said.stdout.split(), said.stderr) == (["15", "15", "True"], "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -102,9 +103,28 @@ def test_what_changes_during_the_run_is_doubted_after_it(method: str, calls: int
 
 
 def test_workers_are_asked_as_well() -> None:
-    problem = walk(step=after_calls(60, lambda a_E: 1.2 * a_E), chunk=64)
+    problem = walk(step=after_calls(100, lambda a_E: 1.2 * a_E), chunk=64)
     result = apeval.evaluate(problem, "mc", episodes=3_000, backend="processes", workers=2)
     assert not result.trusted
+
+
+def test_what_changes_by_itself_is_refused_with_workers() -> None:
+    """Each worker would get a copy of the state as it happens to be, and repeat itself with it."""
+    state, over = [0.0], threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.0005):
+            state[0] = 0.3 - state[0]
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    problem = walk(step=lambda x, a_A, a_E, draws: x + a_E + state[0])
+    try:
+        with pytest.raises(ProblemError, match="changes while nobody asks it anything"):
+            apeval.evaluate(problem, "mc", episodes=100, backend="processes", workers=2)
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_rounding_by_batch_size_is_no_difference() -> None:

@@ -1,4 +1,5 @@
-"""Calls of the user's code: it gets arrays of its own, and an error says where it was raised."""
+"""Calls of the user's code: it gets arrays of its own, its answer is copied before it can write
+over it, and an error says where it was raised."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ Answer = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 def asked(what: str, call: Callable[..., Any], *given: Any) -> Any:
-    """Call the user's code with arrays of its own; its exception gets the place where it
-    happened."""
-    return told(what, call, *[own(value) for value in given])
+    """Call the user's code with arrays of its own and keep a copy of its answer; its exception
+    gets the place where it happened."""
+    return own(told(what, call, *[own(value) for value in given]))
 
 
 def told(what: str, call: Callable[..., Any], *given: Any) -> Any:
@@ -44,14 +45,14 @@ _WHO = {
 
 def stepped(env: Any, action: Any) -> Answer:
     """A step of the environment, its answer checked."""
-    answer = asked("step", env.step, action)
+    answer = told("step", env.step, own(action))
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise SimulationError(
             f"the environment's step returned {_size(answer)}, expected five: obs, reward, "
             "terminated, truncated, info (Gymnasium's interface)"
         )
     obs, reward, terminated, truncated, info = answer
-    return obs, reward, bool(terminated), bool(truncated), info
+    return own(obs), reward, bool(terminated), bool(truncated), own(info)
 
 
 def _size(answer: Any) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from apeval.adapt.compose import DisturbancePart
 from apeval.errors import ProblemError
+from apeval.problem.argument_copies import own
 from apeval.problem.types import Array
 
 
@@ -71,7 +72,7 @@ class DisturbanceSource(ABC):
 def observe_again(env: Any, before: Any, observe: Callable[[Any], Any] | None) -> Any:
     """The observation of a state that was changed after the reset."""
     if observe is not None:
-        return observe(env)
+        return own(observe(env))
     inner = getattr(env, "unwrapped", env)
     if hasattr(inner, "_get_obs"):
         obs = inner._get_obs()
@@ -94,7 +95,7 @@ def observe_again(env: Any, before: Any, observe: Callable[[Any], Any] | None) -
             "(the first observation came out in another shape): give observe=lambda env: …, the "
             "first observation as the policy gets it"
         )
-    return obs
+    return own(obs)
 
 
 def _stacked_again(wrapper: Any, obs: Any) -> Any:

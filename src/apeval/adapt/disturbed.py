@@ -17,6 +17,7 @@ from apeval.adapt.failure_rules import as_distance, as_kind
 from apeval.adapt.judges import StepJudge, StepRecord
 from apeval.adapt.noises import CustomNoise
 from apeval.adapt.policies import Policy
+from apeval.adapt.rows import Precision
 from apeval.adapt.spaces import fit_action
 from apeval.errors import SimulationError
 from apeval.problem.argument_copies import own
@@ -92,6 +93,7 @@ class Disturbed:
         """The decision's disturbances, for each source that acts at every step."""
         self.closest, self.kind, self.over = np.inf, 0, False
         self.last: Answer | None = None
+        self.precision = Precision()
         numbered = list(enumerate(plan.sources))
         self.starters = [(k, source) for k, source in numbered if source.at_start]
         self.steppers = [(k, source) for k, source in numbered if not source.at_start]
@@ -181,6 +183,7 @@ class Disturbed:
         for j, number, source in self.pushing:
             asked("disturbance", source.push, number, self._e(j, frame), on)
         obs, reward, terminated, truncated, info = stepped(on.env, action)
+        self.precision.require(obs)
         on.observation, on.action = obs, action
         self.taken += 1
         self.last = obs, reward, terminated, truncated, info

@@ -58,7 +58,7 @@ class Policy(ABC):
     def answer(self, ask: Ask) -> Answer:
         """An action for each episode: here one after the other."""
         rows = zip(ask.observations, ask.u, strict=True)
-        return [self.act(own(obs), u) for obs, u in rows], ask.memories
+        return [own(self.act(own(obs), u)) for obs, u in rows], ask.memories
 
     def fitted(self, space: Any, seen: Any) -> Policy:
         """The policy for these spaces of actions and observations; may refuse them."""

@@ -56,6 +56,41 @@ def as_batch(values: Any, n: int, what: str, dtype: Any = None) -> Any:
     return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
 
+def precision(seen: Any) -> Any:
+    """Floating types of an observation, of one episode or of a batch; None where there are none.
+
+    >>> precision(np.zeros(2)), precision(np.zeros(2, int))
+    (dtype('float64'), None)
+    """
+    if isinstance(seen, np.ndarray):
+        return seen.dtype if seen.dtype.kind == "f" else None
+    if isinstance(seen, dict):
+        return tuple(precision(value) for value in seen.values())
+    if isinstance(seen, tuple):
+        return tuple(precision(value) for value in seen)
+    return None
+
+
+class Precision:
+    """That of an environment's observations after a step, which must stay what it was first."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self) -> None:
+        self._first: Any = None
+
+    def require(self, seen: Any) -> None:
+        """A `ProblemError` where it is another one: episodes would be rounded otherwise."""
+        now = precision(seen)
+        if self._first is None or now is None:
+            self._first = self._first if now is None else now
+        elif now != self._first:
+            raise ProblemError(
+                f"the environment's observation is {now} after this step, {self._first} after "
+                "earlier ones: the precision must not change, return one type"
+            )
+
+
 def flat(batch: Any, n: int) -> Array:
     """All numbers of a batch's rows as vectors, (n, d)."""
     return batch.reshape(n, -1) if isinstance(batch, np.ndarray) else numbers_in(batch, n)

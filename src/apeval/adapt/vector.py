@@ -23,8 +23,9 @@ from apeval.adapt.row_paths import first_row
 from apeval.adapt.rows import flat, spread, take
 from apeval.adapt.spaces import check_space
 from apeval.adapt.vector_block import VectorPlan, infos
+from apeval.adapt.vector_places import not_addressed
 from apeval.adapt.vector_policy import as_vector_policy
-from apeval.adapt.vector_sim import VectorMaker, VectorReset, VectorSim, not_addressed
+from apeval.adapt.vector_sim import VectorMaker, VectorReset, VectorSim
 from apeval.adapt.vector_sources import reach
 from apeval.adapt.vector_state import Seated, SeatedGroup, VectorFleet
 from apeval.adapt.views import wanted

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.asked import asked
-from apeval.adapt.rows import as_batch, put, take
+from apeval.adapt.rows import Precision, as_batch, put
 from apeval.errors import ApevalError, ProblemError, SimulationError, blame
+from apeval.problem.argument_copies import own
 from apeval.problem.types import Array, BoolArray
 
 NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"
@@ -145,6 +146,7 @@ class VectorSim:
         self.is_async = hasattr(self.inner, "parent_pipes")
         """Whether sub-environments live in other processes."""
         self._finished: BoolArray = np.zeros(num_envs, bool)
+        self._precision = Precision()
 
     @property
     def sub_environments(self) -> Sequence[Any] | None:
@@ -179,13 +181,14 @@ class VectorSim:
             raise ProblemError(
                 "the vector environment's reset must return a pair, observations and info"
             )
-        return as_batch(answer[0], self.n, "observation"), answer[1]
+        return as_batch(answer[0], self.n, "observation"), own(answer[1])
 
     def _catch_up(self) -> None:
         """Gymnasium's AsyncVectorEnv without shared memory still owes a reset to sub-environments
         whose episodes have ended (as of 1.4): it would come in the first step of the next ones."""
-        if self._finished.any():
-            self.call("step", self._last_actions)
+        while self._finished.any():  # the step may end others, which then owe one too
+            _, _, terminated, truncated, _ = self.call("step", self._last_actions)
+            self._finished = np.asarray(terminated) | np.asarray(truncated)
 
     def step(self, actions: Any) -> VectorAnswer:
         """A step of every sub-environment."""
@@ -204,8 +207,9 @@ class VectorSim:
             as_batch(reward, self.n, "reward", np.float64),
             as_batch(terminated, self.n, "terminated", np.bool_),
             as_batch(truncated, self.n, "truncated", np.bool_),
-            info,
+            own(info),
         )
+        self._precision.require(found.obs)
         self._finished = found.terminated | found.truncated
         if self._finished.any():
             self._give_back_last(found)
@@ -234,12 +238,14 @@ class VectorSim:
         found.info = _with_final(found.info, self._finished)
 
     def call(self, name: str, *given: Any, **named: Any) -> Any:
-        """A method of the environment; its exception gets the place where it happened."""
+        """A method of the environment, which gets arrays of its own; its exception gets the place
+        where it happened."""
         try:
+            mine = [own(value) for value in given]
             if not self.is_async:
-                return getattr(self.env, name)(*given, **named)
+                return getattr(self.env, name)(*mine, **named)
             with _without_warnings():
-                return getattr(self.env, name)(*given, **named)
+                return getattr(self.env, name)(*mine, **named)
         except ApevalError:
             raise
         except Exception as error:
@@ -349,37 +355,3 @@ def merged(info: dict[str, Any], final: dict[str, Any], finished: BoolArray) -> 
             mixed[finished] = np.asarray(two)[finished]
             found[key] = mixed
     return found
-
-
-def not_addressed(make: VectorMaker, seeds: list[int]) -> str | None:
-    """Why an episode does not start from its own seed alone; None where it does, as far as the
-    first observations show."""
-    sim = make(seeds)
-    try:
-        obs, again, back = (_first(make, sim, it) for it in (seeds, seeds, seeds[::-1]))
-    finally:
-        sim.close()
-    if not _same(obs, again):
-        return "the same seeds gave other first observations"
-    if not _same(take(obs, np.arange(make.num_envs)[::-1]), back):
-        return "the first observation of an episode depends on the seeds of the others"
-    return None
-
-
-def _first(make: VectorMaker, sim: VectorSim, seeds: list[int]) -> Any:
-    """The first observations; where seeds are given when it is made, those of another one."""
-    if not make.by_seeds:
-        return sim.reset(seeds)[0]
-    other = make(seeds)
-    try:
-        return other.reset(seeds)[0]
-    finally:
-        other.close()
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, dict):
-        return all(_same(one[key], two[key]) for key in one)
-    if isinstance(one, tuple):
-        return all(_same(a, b) for a, b in zip(one, two, strict=True))
-    return bool(np.array_equal(one, two, equal_nan=np.asarray(one).dtype.kind == "f"))

@@ -178,7 +178,7 @@ class Running:
         """A judge's word on every episode."""
         ends = zip(self.terminated.tolist(), self.truncated.tolist(), strict=True)
         rows = zip(self.observations, ends, self.infos, strict=True)
-        return [judge(own(obs), *end, own(info)) for obs, end, info in rows]
+        return [own(judge(own(obs), *end, own(info))) for obs, end, info in rows]
 
 
 class _Fleet:
@@ -203,7 +203,7 @@ class _Fleet:
         for i, seed in enumerate(draws.seeds()):
             env = self._free.pop() if self._free else self.make_env()
             holds.append(_Hold(env, self))
-            obs, info = self.start(env, seed, None if a_0 is None else _action(a_0[i]))
+            obs, info = own(self.start(env, seed, None if a_0 is None else _action(a_0[i])))
             observations.append(obs)
             infos.append(info)
         nobody = np.zeros(draws.n, bool)
@@ -267,7 +267,7 @@ class _EachApplied:
     def __call__(
         self, envs: Sequence[Any], a_A: Sequence[Any], a_E: Sequence[Any], draws: Draws
     ) -> list[Any]:
-        return [self.apply(env, a, e) for env, a, e in zip(envs, a_A, a_E, strict=True)]
+        return [own(self.apply(env, a, e)) for env, a, e in zip(envs, a_A, a_E, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class _EachRow:
     policy: Callable[[Any], Any]
 
     def __call__(self, x: Running) -> Array:
-        return np.stack([np.ravel(self.policy(own(obs))) for obs in x.observations])
+        return np.stack([np.ravel(own(self.policy(own(obs)))) for obs in x.observations])
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class EachView:
 
     def __call__(self, x: Running) -> Array:
         rows = zip(x.observations, x.infos, strict=True)
-        return np.stack([np.ravel(self.view(own(obs), own(info))) for obs, info in rows])
+        return np.stack([np.ravel(own(self.view(own(obs), own(info)))) for obs, info in rows])
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from apeval import validate
 from apeval.errors import ApevalError
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
-from apeval.remedies import Option
+from apeval.remedies import Note, Option
 from apeval.results.folder import load
 from apeval.results.inputs import INPUTS, changes, read_inputs
 from apeval.results.manifest import check, check_asked, read_state
@@ -116,4 +116,15 @@ def resume(
     recorder = Recorder.resuming(folder, changed)
     if recorder.note and tell is not None:
         tell(recorder.note)
-    return evaluate_with(built, run, listener, recorder)
+    return evaluate_with(built, run, listener, recorder, _mixed(changed))
+
+
+def _mixed(changed: list[str]) -> list[Note]:
+    """That a result rests on episodes from before and after a change."""
+    if not changed:
+        return []
+    text = (
+        f"the run was resumed though not all was as before ({Option('allow_changes', True)}), so "
+        f"its episodes are of two kinds, unless it made no difference: {in_short(changed)}"
+    )
+    return [Note(text, serious=False)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +40,7 @@ from apeval.simulate.backends import Backend, find_backend
 from apeval.simulate.backends.serial import Serial
 from apeval.simulate.check.precheck import explained, look, refuse
 from apeval.simulate.episode_source import EpisodeSource, RunStoppedError
-from apeval.simulate.identity.identity import holds_users_code, identify
+from apeval.simulate.identity.identity import changes_by_itself, holds_users_code, identify
 from apeval.simulate.identity.reference import Reference
 from apeval.simulate.isolation import look_apart
 from apeval.simulate.simulation import Budget, Simulation
@@ -58,6 +58,10 @@ __all__ = [
 ]
 
 _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
+_RESTLESS = (
+    "repeatable: what it holds changes while nobody asks it anything, as by a thread of its own, "
+    "and each worker would get another one. An episode must follow from its seed alone."
+)
 
 
 @with_options(RunKeywords)
@@ -99,9 +103,13 @@ def evaluate(
 
 
 def evaluate_with(
-    problem: Problem, options: RunOptions, listener: Listener | None, recorder: RunRecorder | None
+    problem: Problem,
+    options: RunOptions,
+    listener: Listener | None,
+    recorder: RunRecorder | None,
+    notes: Sequence[Note] = (),
 ) -> Result:
-    """`evaluate` with options that are put together already."""
+    """`evaluate` with options that are put together already, and remarks that are known before."""
     asked = request(problem, options)
     chosen = find_backend(options.backend, options.workers, options.address)
     if recorder is not None:
@@ -117,7 +125,7 @@ def evaluate_with(
                 source.audit.first += first
                 try:
                     with explained(asked.problem):
-                        return _conduct(asked, identity, source, listener, recorder)
+                        return _conduct(asked, identity, source, listener, recorder, notes)
                 finally:
                     try:
                         source.flush()
@@ -144,6 +152,8 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
         return None
     apart = not isinstance(backend, Serial) and not ours
     key = make_key(asked.options.seed)
+    if apart and changes_by_itself(problem):
+        refuse(problem, _RESTLESS)
     looked = look_apart(problem, key, check=True) if apart else look(problem, key, check=not ours)
     if looked is None:
         return None
@@ -158,6 +168,7 @@ def _conduct(
     source: EpisodeSource,
     listener: Listener | None,
     recorder: RunRecorder | None,
+    notes: Sequence[Note],
 ) -> Result:
     """Learn, freeze, estimate, answer."""
     started = time.perf_counter()
@@ -185,7 +196,7 @@ def _conduct(
     if options.second_opinion and not frozen.interrupted:
         opinion = ask(simulation, frozen.sample, options.confidence, target is not None)
     differs = _not_repeated(asked, source, time.perf_counter() - started)
-    answer = _answer(learner, simulation, frozen, explored, asked, differs, opinion)
+    answer = _answer(learner, simulation, frozen, explored, asked, [*notes, *differs], opinion)
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
     known = None if truth is None else truth.value
@@ -240,7 +251,7 @@ def _answer(
     frozen: FrozenStage,
     explored: Explored | None,
     asked: Request,
-    differs: list[Note],
+    known: list[Note],
     opinion: SecondOpinion | None,
 ) -> dict[str, Any]:
     sample, numbers, kinds = frozen.sample, frozen.estimate, simulation.problem.kinds
@@ -251,7 +262,7 @@ def _answer(
     basis, budget = learner.basis(), simulation.budget
     notes = [] if basis is None else unconverged(numbers, basis.what, basis.value)
     value = None if notes else learner.value()  # said already
-    notes = differs + notes + learner.warnings() + opinion_notes(opinion)
+    notes = known + notes + learner.warnings() + opinion_notes(opinion)
     notes += population_notes(frozen.populations)
     notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
     notes += sample_warnings(sample, numbers, value, budget, findings, kinds)

@@ -63,7 +63,7 @@ def _outcomes(
             yield cell, work(cell)
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # inherited: the workers share the cores
-    context = multiprocessing.get_context("spawn")
+    context, others = multiprocessing.get_context("spawn"), multiprocessing.active_children()
     with ProcessPoolExecutor(workers, context, leave_with_parent) as pool:
         running: dict[Future[dict[str, Any]], Cell] = {pool.submit(work, c): c for c in cells}
         try:
@@ -71,6 +71,9 @@ def _outcomes(
                 yield running[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():  # a cell may take many minutes
+                if worker not in others:
+                    worker.terminate()
             raise
 
 

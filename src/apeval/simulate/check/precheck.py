@@ -10,9 +10,10 @@ from apeval.errors import ApevalError, ProblemError, user_frame
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Call
-from apeval.simulate.audit import Kept, beginning
+from apeval.simulate.audit import Kept, beginning, difference
 from apeval.simulate.check import check_problem
 from apeval.simulate.identity.reference import Reference, reference
+from apeval.simulate.task import Trouble, attempt
 
 _EPISODES, _SECONDS = 16, 1.0  # with 0.5 s for the reference decisions and 0.5 s after the run: 2 s
 
@@ -29,9 +30,27 @@ class PrecheckFindings(NamedTuple):
 
 
 def look(problem: Problem, key: IntArray, check: bool = True) -> PrecheckFindings:
-    """Ask a problem what it does and, with `check`, look for what would spoil an estimate."""
+    """Ask a problem what it does and, with `check`, look for what would spoil an estimate. What is
+    to be repeated after the run comes first of all: what a problem remembers may settle down while
+    it is looked at."""
+    first = beginning(problem, key) if check else []
     answers, bad = reference(problem), _first_bad(problem) if check else None
-    return PrecheckFindings(answers, bad, beginning(problem, key) if check and bad is None else [])
+    bad = _settled(problem, key, first) if bad is None else bad
+    return PrecheckFindings(answers, bad, first if bad is None else [])
+
+
+def _settled(problem: Problem, key: IntArray, first: list[Kept]) -> str | None:
+    """What became otherwise while the problem was looked at; None where nothing did."""
+    for it in first[:1]:
+        again = attempt(problem, key, it.task)
+        differs = None if isinstance(again, Trouble) else difference(it.episode, again)
+        if differs is not None:
+            return (
+                f"repeatable: the first episode came out otherwise after a few others ({differs}). "
+                "No function, the policy either, may remember what it saw before, and reset must "
+                "set every hidden state."
+            )
+    return None
 
 
 def require_sound(problem: Problem) -> None:

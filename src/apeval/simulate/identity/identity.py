@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ _WORDS = {
 }
 CODE, ANSWERS, FILES = "code", "answers", "files"
 _SHOWN = 3
+_STILL, _BETWEEN = 0.05, 0.001  # seconds for which a problem is watched, and between two looks
 
 
 def identify(problem: Problem, ask: Callable[[], Reference | None]) -> dict[str, Any]:
@@ -76,6 +78,19 @@ def identify(problem: Problem, ask: Callable[[], Reference | None]) -> dict[str,
 def holds_users_code(problem: Problem) -> bool:
     """Whether any function or class of the problem is the user's own."""
     return bool(modules_of(_functions(problem)))
+
+
+def changes_by_itself(problem: Problem) -> bool:
+    """Whether what the problem holds changes while nobody asks it anything: each worker would get
+    it as it happens to be when the worker starts, and repeat itself with that."""
+    functions = _functions(problem)
+    first, until = digest(functions), time.monotonic() + _STILL
+    while True:
+        time.sleep(_BETWEEN)
+        if digest(functions) != first:
+            return True
+        if time.monotonic() > until:
+            return False
 
 
 def _functions(problem: Problem) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from apeval_bench.cells import Cell, run_cells
 from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _DEPENDS_ON = (
-    "errors.py", "problem", "adapt", "environments", "apeval_paper", "simulate", "learn",
-    "estimate", "run", "results", "apeval_bench/fuzz", "apeval_bench/attack", "cli",
+    "errors.py", "remedies.py", "validate.py", "atomic_files.py", "signals.py", "__main__.py",
+    "problem", "adapt", "environments", "apeval_paper", "simulate", "learn", "estimate", "run",
+    "results", "cli", "apeval_bench/fuzz", "apeval_bench/attack",
 )  # fmt: skip
 PARTS = {"users": 16, "kills": 20, "folders": 12, "lines": 12}
 """The parts of the attack, and into how many blocks each is cut."""

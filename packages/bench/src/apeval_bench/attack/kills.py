@@ -3,7 +3,8 @@ process stays, the exit code is one of the documented ones, and `resume` gives t
 undisturbed run, bit for bit.
 
 Before its first line a program cannot catch a signal: that is Python's own start. A kill that came
-before the first line was reached is counted by itself.
+before the first line was reached is counted by itself. Moments are those of a quiet machine: on a
+busy one, where all takes longer, they are later by as much.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from apeval_bench.fuzz.calls import is_json
 _MARK = "import os; os.write({fd}, b'.'); os.close({fd})\n"
 _ENV = "APEVAL_ATTACK"
 _GRACE = 20.0  # seconds that processes left behind have to notice it
+_QUIET = 2.3  # seconds that the undisturbed run takes where nothing else runs
+_SECONDS = "seconds"
 _SLOW = """
 import time
 import numpy as np
@@ -56,7 +59,7 @@ _RUN = ["run", OWN, "--episodes", "300", "--seed", "3", "--out", "run", "--json"
 
 @dataclass(frozen=True)
 class KillTarget:
-    """A command, and within how many seconds of its start it is stopped."""
+    """A command, and within how many seconds of its start, on a quiet machine, it is stopped."""
 
     words: list[str]
     within: float
@@ -107,9 +110,16 @@ def prepare(folder: Path) -> None:
     (folder / "own.py").write_text(_SLOW, "utf-8")
     for name, seed in (("done", "3"), ("done2", "4")):
         words = [*_RUN[:4], "--seed", seed, "--no-check", "--out", name, "--json"]
+        begun = time.perf_counter()
         said = ran(words, folder)
+        (folder / _SECONDS).write_text(str(time.perf_counter() - begun), "utf-8")
         if said.returncode != 0:
             raise RuntimeError(f"the undisturbed run failed: {said.stderr}")
+
+
+def _slowness(prepared: Path) -> float:
+    """How many times longer things take here than on a quiet machine."""
+    return max(1.0, float((prepared / _SECONDS).read_text("utf-8")) / _QUIET)
 
 
 @dataclass
@@ -134,7 +144,7 @@ def kill(case: str, seed: int, prepared: Path) -> dict[str, Any]:
     """Start a command, stop it at a random moment, and see what is left."""
     scene_name, way, _ = case.removeprefix("kills:").split(":")
     scene, rng, it = SCENES[scene_name], random.Random(f"{case} {seed}"), Kill(case)
-    moment = rng.uniform(scene.first, scene.within)
+    moment = rng.uniform(scene.first, scene.within) * _slowness(prepared)
     with tempfile.TemporaryDirectory(prefix="apeval-kill-") as name:
         folder, mark = Path(name), uuid.uuid4().hex
         (folder / "own.py").write_text(_SLOW, "utf-8")

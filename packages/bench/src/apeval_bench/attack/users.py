@@ -24,6 +24,7 @@ from apeval.errors import ApevalError, user_frame
 from apeval_bench.attack.readings import difference
 from apeval_bench.attack.ways.every import WAYS
 from apeval_bench.attack.ways.outside import ONLY_BETWEEN_PROCESSES
+from apeval_bench.attack.ways.walk import walk
 from apeval_bench.fuzz.calls import is_json
 
 _ADDRESS = "ways.every:problem"
@@ -36,15 +37,30 @@ _NUMBERS = (
 )  # fmt: skip
 """What two results of one problem share, bit for bit; not the time, nor how remedies are worded."""
 _RAY = (
+    "signal keeps the largest of all", "env's policy drifts late",
+    "vector env scales actions in place",
     "step scales a_E in place", "policy counts its calls", "prints in the simulator",
     "the process's number", "NaN late", "a worker ends late",
 )  # fmt: skip
 _COMMANDED = (
+    "signal prints", "env prints", "batch policy prints", "vector env prints",
+    "vector env's processes print",
     "prints in the simulator", "prints in the policy", "writes to descriptor 1",
     "writes to sys.__stdout__", "prints to stderr", "warns", "makes warnings errors",
     "closes stdout", "np.set_printoptions", "changes the current folder",
 )  # fmt: skip
 """Ways that are about what a command says; these are tried with workers as well."""
+_DOORS = (
+    "signal remembers", "signal keeps the largest of all", "signal writes over its last answer",
+    "env scales its action in place", "envs answer with one array", "env wears out",
+    "env asks np.random", "env's policy writes over its last answer", "env's policy remembers",
+    "env's policy drifts late", "batch policy counts its calls", "batch policy drifts late",
+    "batch policy scales observations in place", "vector env scales actions in place",
+    "vector env writes over its last answer", "vector env wears out",
+    "vector env's observation grows late", "vector env raises late", "vector policy remembers",
+    "vector policy drifts late", "vector view writes over its last answer",
+)  # fmt: skip
+"""Of environments and specifications, which all end in the same runs: tried with workers too."""
 _SMALL = (
     "step scales a_E in place:ape:serial:python", "reset scales a_0 in place:mc:serial:python",
     "agent scales x in place:mc:serial:python", "failed changes x:mc:serial:python",
@@ -56,6 +72,11 @@ _SMALL = (
     "np.random in the simulator:mc:serial:python", "ends Python late:ape:serial:command",
     "view's width changes late:ape:serial:python", "prints in the simulator:ape:serial:command",
     "writes to descriptor 1:ape:serial:command", "the process's number:ape:processes:python",
+    "signal keeps the largest of all:ape:serial:python",
+    "env's policy writes over its last answer:ape:serial:python",
+    "batch policy depends on the place:ape:serial:python",
+    "vector env scales actions in place:ape:serial:python",
+    "vector policy drifts:ape:serial:python",
 )  # fmt: skip
 
 
@@ -64,7 +85,10 @@ def names(prepared: Path, small: bool = False) -> list[str]:
     if small:
         return [f"users:{name}" for name in _SMALL]
     found = []
-    for way in WAYS:
+    for way, it in WAYS.items():
+        if it.build is not walk:
+            found += [f"{way}:ape:{b}" for b in _behind_doors(way)]
+            continue
         serial = [] if way in ONLY_BETWEEN_PROCESSES else ["serial"]
         found += [f"{way}:{m}:{b}:python" for b in serial for m in ("ape", "mc")]
         found += [f"{way}:ape:{b}:command" for b in serial]
@@ -72,6 +96,14 @@ def names(prepared: Path, small: bool = False) -> list[str]:
         found += [f"{way}:ape:processes:command"] if way in _COMMANDED else []
         found += [f"{way}:ape:ray:command"] if way in _RAY else []
     return [f"users:{name}" for name in found]
+
+
+def _behind_doors(way: str) -> list[str]:
+    """Where a way of environments, vector environments and specifications is tried."""
+    found = ["serial:python"]
+    found += ["processes:python"] if way in _DOORS else []
+    found += ["serial:command", "processes:command"] if way in _COMMANDED else []
+    return found + (["ray:command"] if way in _RAY else [])
 
 
 def prepare(folder: Path) -> None:
@@ -85,12 +117,15 @@ def misbehave(case: str, prepared: Path, known: dict[str, Any]) -> dict[str, Any
     """The number of a way, beside that of the same problem written properly; `known` keeps the
     latter from case to case."""
     way, method, backend, how = case.removeprefix("users:").split(":")
-    key = f"{way if WAYS[way].good else ''}:{method}"  # most are the same problem
+    it = WAYS[way]  # most are the same problem
+    key = f"{way if it.good else it.build.__name__}:{method}"
     if key not in known:
         known[key] = _alone(prepared, way, True, method, "serial", "python")
     honest = known[key]
     if honest["kind"] != "answered":
         raise RuntimeError(f"written properly, {way!r} does not run: {honest}")
+    if not honest["numbers"]["trusted"]:  # else nothing could be found
+        raise RuntimeError(f"written properly, {way!r} is not trusted")
     seen = _alone(prepared, way, False, method, backend, how)
     verdict, detail = _verdict(honest, seen)
     bad = verdict not in ("same", "refused", "warned")

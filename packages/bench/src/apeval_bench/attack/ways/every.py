@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import apeval
 
-from . import arguments, memory, outside
+from . import arguments, memory, monitors, one_env, outside, vector_envs
 
-WAYS = {**arguments.WAYS, **memory.WAYS, **outside.WAYS}
+WAYS = {
+    **arguments.WAYS,
+    **memory.WAYS,
+    **outside.WAYS,
+    **monitors.WAYS,
+    **one_env.WAYS,
+    **vector_envs.WAYS,
+}
 
 
 def problem(way: str = "step scales a_E in place", proper: bool = False) -> apeval.Problem:

@@ -92,12 +92,18 @@ class Way:
     bad: Callable[[], dict[str, Any]]
     """Made anew for every problem, so that its state is its own."""
     good: dict[str, Any] = field(default_factory=dict)
+    build: Callable[..., apeval.Problem] = walk
+    """Makes the problem of these parts."""
 
     def problem(self, proper: bool) -> apeval.Problem:
         """The problem, or the same written properly."""
-        return walk(**(self.good if proper else self.bad()))
+        return self.build(**(self.good if proper else self.bad()))
 
 
-def instead(bad: dict[str, Any], good: dict[str, Any] | None = None) -> Way:
+def instead(
+    bad: dict[str, Any],
+    good: dict[str, Any] | None = None,
+    build: Callable[..., apeval.Problem] = walk,
+) -> Way:
     """A way without a state of its own."""
-    return Way(lambda: bad, good or {})
+    return Way(lambda: bad, good or {}, build)
