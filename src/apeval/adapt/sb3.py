@@ -141,6 +141,18 @@ def load_sb3(
             randomness is not known.
     """
     path = Path(path)
+    model = load_model(path, algorithm)
+    if deterministic:
+        return predicting(model, normalize, path)
+    return _stochastic(model, _examined(model, normalize, path))
+
+
+def load_model(path: Path, algorithm: str | None = None) -> Any:
+    """The model in a zip file, to predict or to go on learning.
+
+    Raises:
+        ApevalError: The file is missing, no such file, or of an algorithm that is not known.
+    """
     if not path.exists():
         raise ApevalError(f"no policy file '{path}': give the zip file that model.save wrote")
     if not zipfile.is_zipfile(path):
@@ -166,9 +178,7 @@ def load_sb3(
             f"Stable-Baselines3 cannot load '{path}' as {name} ({type(error).__name__}: {error}): "
             "was it saved by this algorithm (apeval.load_sb3(path, 'PPO')) and a similar version?"
         ) from error
-    if deterministic:
-        return predicting(model, normalize, path)
-    return _stochastic(model, _examined(model, normalize, path))
+    return model
 
 
 def _about(path: Path) -> dict[str, Any]:
