@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from apeval import validate
-from apeval.adapt.disturbed import Disturbed
+from apeval.adapt.disturbed import VERDICT, Disturbed
 from apeval.adapt.spaces import fit_action
 from apeval.adapt.with_policy import PlannedProblem
 from apeval.errors import ApevalError
@@ -39,9 +39,10 @@ def adversarial_env(
     an adversary, the rest as in the nominal world.
 
     Its actions are the agent's. Rewards are the environment's own; a failure of the problem ends
-    the episode. `info` holds `log_weight` (log p/q of the disturbances so far: the mean of
-    exp(log_weight)·x under this environment is the nominal mean of x), `adversarial` (whether an
-    adversary draws this episode) and `failure` (0, or the kind).
+    the episode. `info` holds `adversarial` (whether an adversary draws this episode), `failure`
+    (0, or the kind) and in an episode's last step `log_weight`, log p/q of its disturbances: the
+    mean of exp(log_weight)·x over episodes is the nominal mean of x. Where weights enter the
+    rewards, every step has that of the disturbances so far.
 
     Args:
         problem: What `apeval.from_env` returned; its own policy plays no part.
@@ -138,7 +139,7 @@ class AdversarialEnv(gymnasium.Env[Any, Any]):
         episode = int(self.np_random.integers(_SEED))
         obs, info = self._world.begin(episode, None if law_0 is None else a_0[0])
         self._x, self._t = self._running(obs, False, False, info), 0
-        return self._next_observation(), self._about(info, 0)
+        return self._next_observation(), self._about(info, 0, False)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the environment, disturbed."""
@@ -156,7 +157,7 @@ class AdversarialEnv(gymnasium.Env[Any, Any]):
         obs, reward, terminated, truncated, info = answer
         kind = self._world.kind if decided else 0
         value = self._weighted(float(reward) + (self.failure_reward if kind else 0.0))
-        about = self._about(info, kind)
+        about = self._about(info, kind, ended or self.weights != NONE)
         if ended:
             self._x = None
             failed = kind > 0 or terminated
@@ -209,10 +210,8 @@ class AdversarialEnv(gymnasium.Env[Any, Any]):
             np.exp(min(log_weight, 0.0) if self.weights == CLIPPED else log_weight)
         )
 
-    def _about(self, info: dict[str, Any], kind: int) -> dict[str, Any]:
-        mine = {
-            "log_weight": self._weight.log_weight(),
-            "adversarial": self._adversarial,
-            "failure": kind,
-        }
-        return {**{k: v for k, v in info.items() if k != "apeval"}, **mine}
+    def _about(self, info: dict[str, Any], kind: int, weighed: bool) -> dict[str, Any]:
+        mine: dict[str, Any] = {"adversarial": self._adversarial, "failure": kind}
+        if weighed:
+            mine["log_weight"] = self._weight.log_weight()
+        return {**{k: v for k, v in info.items() if k != VERDICT}, **mine}
