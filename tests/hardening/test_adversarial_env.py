@@ -116,7 +116,7 @@ def test_rewards_may_carry_the_weight() -> None:
     assert np.all(held_back >= returns[:200] - 1e-9)  # rewards are negative, weights at most 1
 
 
-@pytest.mark.filterwarnings("ignore:.*we recommend using a symmetric:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*WARN:UserWarning")
 def test_it_is_an_environment_of_gymnasium() -> None:
     from gymnasium.utils.env_checker import check_env
 
