@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from apeval.adapt.vector import from_vector_env as from_vector_env
     from apeval.environments import make as make
     from apeval.errors import ApevalError as ApevalError
+    from apeval.hardening.environment import adversarial_env as adversarial_env
+    from apeval.hardening.loop import harden as harden
+    from apeval.hardening.natures import widened as widened
     from apeval.problem.agent import Deterministic as Deterministic
     from apeval.problem.agent import Stochastic as Stochastic
     from apeval.problem.correlated import with_correlated_noise as with_correlated_noise
@@ -96,6 +99,7 @@ _HOME = {
     "TabularModel": "apeval.problem.tabular_model",
     "TruncatedNormal": "apeval.problem.laws",
     "Truth": "apeval.problem.truth",
+    "adversarial_env": "apeval.hardening.environment",
     "check_problem": "apeval.simulate.check",
     "compare": "apeval.run.policy_comparison",
     "compare_anytime": "apeval.run.paired_policies",
@@ -106,6 +110,7 @@ _HOME = {
     "from_jax": "apeval.adapt.from_functions",
     "from_vector_env": "apeval.adapt.vector",
     "from_gymnasium": "apeval.problem.gym",
+    "harden": "apeval.hardening.loop",
     "judge": "apeval.run.bound_verdict",
     "load": "apeval.results.folder",
     "load_onnx": "apeval.adapt.onnx_policy",
@@ -119,6 +124,7 @@ _HOME = {
     "sb3_stochastic": "apeval.adapt.sb3",
     "spec": "apeval.problem.specification.event",
     "tabular_problem": "apeval.problem.tabular_problem",
+    "widened": "apeval.hardening.natures",
     "with_correlated_noise": "apeval.problem.correlated",
 }
 

@@ -167,12 +167,16 @@ def load_sb3(
     path = Path(path)
     zoo = zoo_run(path) if path.is_dir() else None
     file = path if zoo is None else zoo.model
-    model = _loaded(file, algorithm)
+    model = load_model(file, algorithm)
     return _of_model(model, normalize, deterministic, file, zoo)
 
 
-def _loaded(path: Path, algorithm: str | None) -> Any:
-    """The model in a zip file."""
+def load_model(path: Path, algorithm: str | None = None) -> Any:
+    """The model in a zip file, to predict or to go on learning.
+
+    Raises:
+        ApevalError: The file is missing, no such file, or of an algorithm that is not known.
+    """
     if not path.exists():
         raise ApevalError(f"no policy file '{path}': give the zip file that model.save wrote")
     if not zipfile.is_zipfile(path):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apeval.cli import problem_commands, run_commands
+from apeval.cli import hardening_command, problem_commands, run_commands
 from apeval.cli.commands import ELSEWHERE, Group, conducted, load, stand_in
 from apeval.cli.options import Quiet
 from apeval.cli.output import hush
@@ -73,6 +73,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "merge": run_commands.merge,
         "export": run_commands.export,
     },
+    "A better policy": {"harden": hardening_command.harden},
     "Experiments": {name: stand_in(name) for name in ELSEWHERE},
 }
 

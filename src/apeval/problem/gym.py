@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,22 @@ def fleet_problem(
     """
     fleet = _Fleet(make_env, apply, start)
     return Problem(reset=fleet.reset, step=fleet.step, **parts)
+
+
+def refitted_problem(
+    problem: Problem, make_env: Callable[[], Any], apply: ApplyToAll, agent: Agent | None
+) -> Problem:
+    """A problem of `fleet_problem` with other environments, steps and agent.
+
+    Args:
+        problem: The problem, which stays as it is.
+        make_env: Makes an environment.
+        apply: As in `fleet_problem`.
+        agent: The agent; None where the environments hold it.
+    """
+    before: _Fleet = getattr(problem.step, "call", problem.step).__self__
+    fleet = _Fleet(make_env, apply, before.start)
+    return replace(problem, reset=fleet.reset, step=fleet.step, agent=agent)
 
 
 class _Hold:

@@ -20,6 +20,7 @@ from apeval.problem.types import IntArray
 from apeval.run.result import Result, plain
 from apeval.run.run_recorder import IDENTITY, FinishedRun
 from apeval.run.run_tables import RunTables
+from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.identity.identity import differences, in_short
 
@@ -148,6 +149,11 @@ class InMemory:
     def result(self) -> Result:
         """What `evaluate` returned."""
         return self._done.result
+
+    @property
+    def proposal(self) -> Mixture:
+        """The frozen proposal: the adversary that was learned, with its shares."""
+        return self._done.proposal
 
     @property
     def sample(self) -> Sample:

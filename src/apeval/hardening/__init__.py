@@ -1,0 +1,1 @@
+"""From a number to a better policy: training against the adversary that was learned."""

@@ -1,0 +1,156 @@
+"""What hardening came to: rounds, and a verdict that says no more than was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apeval.hardening.returns import NominalReturn
+from apeval.run.policy_comparison import PolicyComparison
+from apeval.run.result import Result, plain
+from apeval.run.result_text import line
+
+BETTER, NOT_SHOWN, WORSE = "better", "not shown", "worse"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A policy and what was measured of it. Round 0 is the policy as it was given."""
+
+    number: int
+    """From 0."""
+    folder: str
+    """The run folder of its evaluation, relative to the whole."""
+    policy: str
+    """Its file, likewise; empty for round 0."""
+    trained_steps: int
+    """Environment steps of training since round 0."""
+    estimate: float
+    """Its failure probability, against an adversary that was learned for it from nothing."""
+    interval: tuple[float, float]
+    """Of `estimate`."""
+    trusted: bool
+    """Whether the number is to be trusted."""
+    detection_limit: float | None
+    """See `Result.detection_limit`."""
+    nominal_return: NominalReturn
+    """Under the nominal disturbances."""
+    return_change: float | None
+    """The mean return against round 0's, relative, on the same episodes; None in round 0, or
+    where round 0's is 0."""
+    ratio: float | None
+    """Its failure probability over round 0's."""
+    ratio_interval: tuple[float, float | None] | None
+    """Of `ratio`; the upper end is None where it is infinite."""
+    verdict: str
+    """Against round 0: better, not shown or worse."""
+    why: str
+    """In a sentence."""
+    kinds: Mapping[str, float]
+    """The failure probability of each kind."""
+    modes: tuple[str, ...]
+    """Ways to fail, in words, the likeliest first."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        data: dict[str, Any] = plain(self)
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Round:
+        """The inverse of `as_json`."""
+        parts = dict(data)
+        parts["nominal_return"] = NominalReturn(**parts["nominal_return"])
+        parts["interval"] = tuple(parts["interval"])
+        parts["modes"] = tuple(parts["modes"])
+        if parts["ratio_interval"] is not None:
+            parts["ratio_interval"] = tuple(parts["ratio_interval"])
+        return Round(**parts)
+
+
+@dataclass(frozen=True)
+class Hardening:
+    """The rounds, the best of them, and how it compares with the first."""
+
+    folder: str
+    """Where everything is kept."""
+    rounds: tuple[Round, ...]
+    """Round 0 first."""
+    best: int
+    """The number of the round whose policy is worth keeping; 0 where none was shown to be
+    better."""
+    verdict: str
+    """Of the best round against round 0, or of the last where none is better: better, not shown
+    or worse."""
+    repeatable: bool
+    """Whether the same call with the same seed gives the same policies."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, as `harden.json` holds it."""
+        return {
+            "rounds": [it.as_json() for it in self.rounds],
+            "best": self.best,
+            "verdict": self.verdict,
+            "repeatable": self.repeatable,
+        }
+
+    @property
+    def policy(self) -> str:
+        """The file of the best policy, below the folder; empty where that is the one given."""
+        return self.rounds[self.best].policy
+
+    def __str__(self) -> str:
+        first, chosen = self.rounds[0], self.rounds[self.best or -1]
+        lines = [f"hardening in {self.folder}", line("verdict", f"{self.verdict}: {chosen.why}")]
+        for it in self.rounds:
+            lo, hi = it.interval
+            text = f"{it.estimate:.3e} ({lo:.2e} … {hi:.2e})"
+            text += (
+                f", return {it.nominal_return.mean:.4g} ± {it.nominal_return.standard_error:.2g}"
+            )
+            if it.ratio is not None and it.ratio_interval is not None:
+                high = it.ratio_interval[1]
+                text += f", ratio {it.ratio:.3g} ({it.ratio_interval[0]:.2g} … "
+                text += f"{'∞' if high is None else f'{high:.2g}'}), {it.verdict}"
+            lines.append(line(f"round {it.number}", text))
+        gone = [m for m in first.modes if m not in chosen.modes]
+        came = [m for m in chosen.modes if m not in first.modes]
+        if self.best and gone:
+            lines.append(line("modes gone", "; ".join(gone)))
+        if self.best and came:
+            lines.append(line("modes new", "; ".join(came)))
+        if not self.repeatable:
+            lines.append(
+                line("note", "the trainer does not say that it repeats itself: another run of the "
+                     "same call may give other policies")
+            )  # fmt: skip
+        return "\n".join(lines)
+
+
+def judged(new: Result, old: Result, found: PolicyComparison) -> tuple[str, str]:
+    """The verdict on a new policy beside the old one, with the reason.
+
+    Success is refused where the new policy's run could not have seen as much as the old one's
+    failure probability: no failure found then says nothing.
+    """
+    if found.verdict == "more often":
+        return WORSE, "the new policy " + found.in_words().removeprefix("A ")
+    if not new.trusted or not old.trusted:
+        which, run = ("new", new) if not new.trusted else ("old", old)
+        return NOT_SHOWN, f"the {which} policy's number is not to be trusted: {run.warnings[0]}"
+    limit = new.detection_limit
+    if limit is not None and limit >= old.estimate:
+        return NOT_SHOWN, (
+            f"a failure mode of the new policy with a probability below {limit:.2g} may have gone "
+            f"unseen, and the old policy failed with {old.estimate:.2g} in all: evaluate with a "
+            "larger budget"
+        )
+    if found.verdict == "less often":
+        return BETTER, "the new policy " + found.in_words().removeprefix("A ")
+    return NOT_SHOWN, found.in_words()
+
+
+def described(result: Result) -> tuple[str, ...]:
+    """Ways to fail, in words."""
+    return tuple(f"{mode.kind}: {mode.typical}" for mode in result.modes)

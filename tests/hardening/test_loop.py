@@ -1,0 +1,129 @@
+"""Hardening: rounds that are kept, and a verdict that says no more than was shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.hardening.test_adversarial_env import drift
+
+import apeval
+from apeval.errors import ApevalError
+from apeval.hardening.rounds import BETTER, NOT_SHOWN, WORSE, judged
+
+LITTLE: dict[str, Any] = {"episodes": 400, "return_episodes": 20, "seed": 1}
+
+
+class Gain:
+    """A policy with one number, which a training may turn."""
+
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
+
+    def __call__(self, obs: Any) -> Any:
+        return np.clip(-self.gain * obs, -3.0, 3.0)
+
+
+def turned(by: float) -> Callable[..., Gain]:
+    """A training that adds to the gain, whatever it sees."""
+
+    def train(policy: Gain, env: Any, steps: int, seed: int) -> Gain:
+        env.reset()
+        for _ in range(steps):
+            *_, terminated, truncated, info = env.step(np.zeros(1))
+            if terminated or truncated:
+                assert np.isfinite(info["log_weight"])
+                env.reset()
+        return Gain(policy.gain + by)
+
+    return train
+
+
+def test_a_better_policy_is_shown_to_be_better(tmp_path: Path) -> None:
+    found = apeval.harden(drift(), Gain(0.1), tmp_path / "h", steps=20, train=turned(0.4), **LITTLE)
+    assert (found.verdict, found.best, len(found.rounds)) == (BETTER, 1, 2)
+    first, last = found.rounds
+    assert last.estimate < first.estimate
+    assert last.ratio_interval is not None
+    assert last.ratio_interval[1] is not None
+    assert last.ratio_interval[1] < 1.0
+    assert last.nominal_return.mean > first.nominal_return.mean
+    assert not found.repeatable
+    assert "round 1" in str(found)
+    kept = json.loads((tmp_path / "h" / "harden.json").read_text())
+    assert kept["rounds"][1]["estimate"] == last.estimate
+    assert apeval.load(tmp_path / "h" / last.folder).result.estimate == last.estimate
+
+
+def test_a_worse_policy_is_said_to_be_worse_and_not_kept(tmp_path: Path) -> None:
+    found = apeval.harden(
+        drift(), Gain(0.5), tmp_path, steps=5, rounds=3, train=turned(-0.4), **LITTLE
+    )
+    assert (found.verdict, found.best, len(found.rounds)) == (WORSE, 0, 2)
+    assert found.policy == ""
+
+
+def test_a_policy_that_stays_as_it_is_is_not_shown_to_be_better(tmp_path: Path) -> None:
+    found = apeval.harden(drift(), Gain(0.3), tmp_path, steps=5, train=turned(0.0), **LITTLE)
+    assert (found.verdict, found.best) == (NOT_SHOWN, 0)
+
+
+def test_a_training_that_raises_loses_nothing_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    def crashes(policy: Gain, env: Any, steps: int, seed: int) -> Gain:
+        raise ValueError("out of memory")
+
+    asked: dict[str, Any] = {"steps": 5, **LITTLE}
+    with pytest.raises(ApevalError, match=r"the training raised .*out of memory"):
+        apeval.harden(drift(), Gain(0.1), tmp_path, train=crashes, **asked)
+    before = json.loads((tmp_path / "harden.json").read_text())["rounds"]
+    assert len(before) == 1
+    told: list[str] = []
+    found = apeval.harden(
+        drift(), Gain(0.1), tmp_path, train=turned(0.4), listener=told.append, **asked
+    )
+    assert told[0] == "round 0: done before"
+    assert found.rounds[0].as_json() == before[0]
+    assert found.verdict == BETTER
+    other = {**asked, "episodes": 300}
+    with pytest.raises(ApevalError, match=r"other settings .episodes."):
+        apeval.harden(drift(), Gain(0.1), tmp_path, train=turned(0.4), **other)
+
+
+@pytest.mark.parametrize("on", ["nominal", "widened"])
+def test_controls_train_on_other_disturbances(tmp_path: Path, on: str) -> None:
+    seen: list[bool] = []
+
+    def train(policy: Gain, env: Any, steps: int, seed: int) -> Gain:
+        seen.extend(env.reset()[1]["adversarial"] for _ in range(40))
+        return policy
+
+    apeval.harden(drift(), Gain(0.3), tmp_path, steps=5, train=train, train_on=on, **LITTLE)
+    assert any(seen) == (on == "widened")
+
+
+def test_success_is_refused_where_less_could_be_seen_than_there_was() -> None:
+    found: Any = SimpleNamespace(verdict="less often", in_words=lambda: "A fails less often than B")
+    old: Any = SimpleNamespace(trusted=True, estimate=1e-4)
+    for limit, wanted in ((1e-3, NOT_SHOWN), (1e-5, BETTER)):
+        new: Any = SimpleNamespace(trusted=True, detection_limit=limit)
+        assert judged(new, old, found)[0] == wanted
+    doubtful: Any = SimpleNamespace(trusted=False, detection_limit=1e-9, warnings=["few failures"])
+    assert judged(doubtful, old, found) == (
+        NOT_SHOWN,
+        "the new policy's number is not to be trusted: few failures",
+    )
+
+
+def test_bad_arguments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ApevalError, match="train=, a function"):
+        apeval.harden(drift(), Gain(0.1), tmp_path, steps=5)
+    for wrong in ({"share": 1.0}, {"weights": "half"}, {"train_on": "mars"}, {"rounds": 0}):
+        with pytest.raises(ApevalError, match=next(iter(wrong))):
+            apeval.harden(drift(), Gain(0.1), tmp_path, steps=5, train=turned(0.0), **wrong)
+    with pytest.raises(ApevalError, match="no setting 'episode'; it has"):
+        apeval.harden(drift(), Gain(0.1), tmp_path, steps=5, train=turned(0.0), episode=3)
