@@ -17,8 +17,10 @@ MakeEnv = Callable[[int], AdversarialEnv]
 class Trainer(Protocol):
     """Makes a policy better, and keeps it."""
 
-    repeats: bool
-    """Whether the same seed gives the same policy."""
+    @property
+    def repeats(self) -> bool:
+        """Whether the same seed gives the same policy."""
+        ...
 
     def train(self, policy: Any, make_env: MakeEnv, steps: int, seed: int) -> Any:
         """A new policy from an old one, which stays as it is."""

@@ -145,8 +145,8 @@ def refitted_problem(
         apply: As in `fleet_problem`.
         agent: The agent; None where the environments hold it.
     """
-    before: _Fleet = getattr(problem.step, "call", problem.step).__self__
-    fleet = _Fleet(make_env, apply, before.start)
+    step: Any = getattr(problem.step, "call", problem.step)
+    fleet = _Fleet(make_env, apply, step.__self__.start)
     return replace(problem, reset=fleet.reset, step=fleet.step, agent=agent)
 
 

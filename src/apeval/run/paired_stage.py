@@ -11,7 +11,7 @@ from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample, join
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
-from apeval.run.frozen_stage import reduce
+from apeval.run.reduction import reduce
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
 from apeval.simulate.backends import Backend
 from apeval.simulate.episode_source import EpisodeSource
