@@ -192,14 +192,18 @@ def test_the_users_generator_of_observations_is_left_alone() -> None:
     assert np.array_equal(space.sample(), twin.sample())
 
 
-@pytest.mark.parametrize("name", ["sb3", "torch, double", "sb3, random"])
-def test_processes_and_resume_give_the_same_bits(name: str, tmp_path: Path) -> None:
-    problem = pendulum(POLICIES[name](), chunk=5)
+def check_processes_and_resume(problem: Problem, folder: Path) -> None:
+    """A run in other processes, and one that was interrupted, give the bits of a whole one."""
     asked: dict[str, Any] = {"method": "mc", "episodes": 60, "seed": 3}
     whole = told(apeval.evaluate(problem, **asked))
     assert told(apeval.evaluate(problem, **asked, backend="processes", workers=2)) == whole
-    recorder = Struck(tmp_path / "run")
+    recorder = Struck(folder)
     recorder.after = 1
     with pytest.raises(KeyboardInterrupt):
         apeval.evaluate(problem, **asked, recorder=recorder)
-    assert told(apeval.resume(tmp_path / "run", problem)) == whole
+    assert told(apeval.resume(folder, problem)) == whole
+
+
+@pytest.mark.parametrize("name", ["sb3", "torch, double", "sb3, random"])
+def test_processes_and_resume_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    check_processes_and_resume(pendulum(POLICIES[name](), chunk=5), tmp_path / "run")

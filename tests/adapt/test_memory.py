@@ -11,8 +11,17 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import pytest
-from tests.adapt.test_batches import KEY, PLACES, WEIGHTS, N, blocks, pendulum, ppo, same
-from tests.run.test_resume import Struck
+from tests.adapt.test_batches import (
+    KEY,
+    PLACES,
+    WEIGHTS,
+    N,
+    blocks,
+    check_processes_and_resume,
+    pendulum,
+    ppo,
+    same,
+)
 from tests.simulate.test_backends import told
 
 import apeval
@@ -24,6 +33,7 @@ from apeval.adapt.training import Training
 from apeval.errors import ProblemError, SimulationError
 from apeval.problem.draws import Draws
 from apeval.problem.problem import Problem
+from apeval.results.report import write_report
 from apeval.simulate.replay import record, replay
 
 torch = pytest.importorskip("torch", reason="the extra train is not installed")
@@ -141,18 +151,12 @@ def test_an_episode_is_the_same_bits_alone_and_in_any_company(name: str, place: 
 
 @pytest.mark.parametrize("name", ["object", "recurrent", "statistics and frames"])
 def test_processes_and_resume_give_the_same_bits(name: str, tmp_path: Path) -> None:
-    problem = pendulum(POLICIES[name](), chunk=5)
-    asked: dict[str, Any] = {"method": "mc", "episodes": 40, "seed": 3}
-    whole = told(apeval.evaluate(problem, **asked))
-    assert told(apeval.evaluate(problem, **asked, backend="processes", workers=2)) == whole
-    recorder = Struck(tmp_path / "run")
-    recorder.after = 1
-    with pytest.raises(KeyboardInterrupt):
-        apeval.evaluate(problem, **asked, recorder=recorder)
-    assert told(apeval.resume(tmp_path / "run", problem)) == whole
+    check_processes_and_resume(pendulum(POLICIES[name](), chunk=5), tmp_path / "run")
     stored = apeval.load(tmp_path / "run")
     assert stored.result.policy_memory
     assert "has memory" in str(stored.result)
+    page = write_report([tmp_path / "run"], tmp_path / "report.html").read_text("utf-8")
+    assert "has memory, which is part of the state" in page
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
