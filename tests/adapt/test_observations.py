@@ -240,6 +240,20 @@ def test_what_does_not_fit_is_refused_with_the_remedy(
         episodes(one(env, **{"policy": lambda obs: [0.0], **changes}))
 
 
+def test_a_noise_of_your_own_does_one_thing_and_has_its_std() -> None:
+    def same_again(obs: Any, e: Any) -> Any:
+        return obs
+
+    for given, says in (
+        ({"std": 1.0}, "say what it does"),
+        ({"std": 1.0, "apply": same_again, "change_observation": same_again}, "say what it does"),
+        ({"change_observation": same_again}, "give its standard deviation"),
+        ({"std": 1.0, "change_observation": same_again, "once": True}, "needs apply="),
+    ):
+        with pytest.raises(ApevalError, match=says):
+            apeval.CustomNoise(**given)  # type: ignore[arg-type]
+
+
 def test_a_view_of_a_vector_environment_cannot_ask_for_it() -> None:
     with pytest.raises(ApevalError, match="gone on after an episode's end"):
         many(Plain, policy=lambda obs: obs[:, :1], views={"state": lambda env: env.state})

@@ -249,11 +249,12 @@ class CustomNoise(DisturbanceSource):
             a vector environment.
 
     Raises:
-        ProblemError: It does nothing or both, or `once` goes with `change_observation`.
+        ProblemError: It does nothing or both, has no std, or `once` goes with
+            `change_observation`.
     """
 
     apply: Callable[[Any, Array], None] | None = None
-    std: Number = 1.0
+    std: Number | None = None
     dim: int = 1
     mean: Number = 0.0
     bound: Number | None = None
@@ -269,6 +270,8 @@ class CustomNoise(DisturbanceSource):
                 "CustomNoise: say what it does: apply=, which acts on the env, or "
                 "change_observation="
             )
+        if self.std is None:
+            raise ProblemError("CustomNoise: give its standard deviation, std=")
         if self.once and self.apply is None:
             raise ProblemError(
                 "CustomNoise: noise at the start needs apply=, which acts on the env"
@@ -287,7 +290,7 @@ class CustomNoise(DisturbanceSource):
         return seen if self.change_observation is None else self.change_observation(seen, e)
 
     def part(self, env: Any) -> DisturbancePart:
-        width = max(self.dim, np.size(self.std), np.size(self.mean))
+        width = max(self.dim, np.size(np.asarray(self.std)), np.size(self.mean))
         return GaussianDisturbance.of("CustomNoise", width, self.mean, self.std, self.bound)
 
     def push(self, number: int, e: Any, on: Moment) -> None:
