@@ -166,6 +166,14 @@ def test_attributes_in_other_processes_are_disturbed(name: str) -> None:
     same(episodes(problem), expected)
 
 
+@pytest.mark.parametrize("first", [3, 4, 8])
+def test_a_block_may_begin_at_any_slot(first: int) -> None:
+    """Full blocks, whose episodes sit in another order than their numbers."""
+    ids = np.arange(first, first + 8)
+    problem = together(make("sync", AutoresetMode.NEXT_STEP), disturb=NOISY)
+    same(episodes(problem, ids), episodes(alone(disturb=NOISY), ids))
+
+
 def test_company_slots_and_replays_do_not_matter() -> None:
     problem = together(make("sync", AutoresetMode.NEXT_STEP), disturb=NOISY)
     batch = episodes(problem, 16)

@@ -72,7 +72,7 @@ class Seats:
         """The slot whose row stands in each slot; None: its own everywhere."""
         self._pick = np.zeros(n, np.int64)
         self._pick[slots] = np.arange(self.k)
-        self._in_order = self.k == n and bool((self._pick == slots).all())
+        self._in_order = self.k == n and bool((slots == np.arange(n)).all())
 
     def everywhere(self, values: Array) -> Array:
         """One row for every slot, from one for each episode."""
