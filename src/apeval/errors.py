@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import re
-import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -75,32 +75,43 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"unknown {kind} '{name}'. {hint}")
 
 
-_OURS = tuple(f"{folder}{os.sep}" for folder in folders().values())
-_OTHERS = tuple(sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib"))
+@functools.cache
+def _ours() -> tuple[str, ...]:
+    return tuple(f"{folder}{os.sep}" for folder in folders().values())
+
+
+@functools.cache
+def _others() -> tuple[str, ...]:
+    import sysconfig  # an error can wait for its paths, the help of a command should not
+
+    return tuple(sysconfig.get_paths()[k] for k in ("purelib", "platlib", "stdlib", "platstdlib"))
 
 
 def user_frame(error: BaseException) -> traceback.FrameSummary | None:
     """The innermost line of the user's own code that an exception passed through, after it went
     through apeval; None where it never left apeval and installed libraries."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [k for k, frame in enumerate(frames) if frame.filename.startswith(_OURS)]
+    ours = [k for k, frame in enumerate(frames) if frame.filename.startswith(_ours())]
     inner = frames[ours[0] :] if ours else frames
-    users = [f for f in inner if not f.filename.startswith((*_OURS, *_OTHERS, "<frozen"))]
+    users = [f for f in inner if not f.filename.startswith((*_ours(), *_others(), "<frozen"))]
     return users[-1] if users else None
 
 
-_SIMULATORS = tuple(
-    str(folders()[package] / it)
-    for package, it in (
+@functools.cache
+def _simulators() -> tuple[str, ...]:
+    inside = (
         ("apeval", "adapt"),
         ("apeval", "environments"),
         ("apeval", "problem/gym.py"),
         ("apeval_paper", "environments"),
         ("apeval_public", ""),
     )
-    if package in folders()
-)
-_TOOLS = tuple(str(Path(path, it)) for path in _OTHERS[:2] for it in ("numpy", "scipy"))
+    return tuple(str(folders()[package] / it) for package, it in inside if package in folders())
+
+
+@functools.cache
+def _tools() -> tuple[str, ...]:
+    return tuple(str(Path(path, it)) for path in _others()[:2] for it in ("numpy", "scipy"))
 
 
 def within_apeval(error: BaseException) -> bool:
@@ -108,7 +119,7 @@ def within_apeval(error: BaseException) -> bool:
     that it asks for, and not in any simulator: its own mistake, or a wrong answer not refused."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return not any(
-        file.startswith(_SIMULATORS) or not file.startswith((*_OURS, *_TOOLS, "<frozen"))
+        file.startswith(_simulators()) or not file.startswith((*_ours(), *_tools(), "<frozen"))
         for file in files
     )
 
@@ -126,6 +137,6 @@ def blame(error: BaseException) -> str:
     frame = user_frame(error)
     if frame is None:
         frames = traceback.extract_tb(error.__traceback__)
-        outside = [f for f in frames if not f.filename.startswith(_OURS)]
+        outside = [f for f in frames if not f.filename.startswith(_ours())]
         frame = outside[-1] if outside else None
     return text if frame is None else f"{text} ({Path(frame.filename).name}, line {frame.lineno})"

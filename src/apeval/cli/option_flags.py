@@ -79,10 +79,15 @@ def described(name: str) -> str:
 
 @functools.cache
 def _flag(name: str) -> Parameter:
-    hints = typing.get_type_hints(options.RunOptions)[name]
-    kinds = [it for it in typing.get_args(hints) or (hints,) if it in (bool, int, float, str)]
+    hint = _hints()[name]
+    kinds = [it for it in typing.get_args(hint) or (hint,) if it in (bool, int, float, str)]
     option = typer.Option(None, help=in_help(described(name)), show_default=False)
     return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=kinds[0] | None)
+
+
+@functools.cache
+def _hints() -> dict[str, Any]:
+    return typing.get_type_hints(options.RunOptions)
 
 
 def in_help(text: str) -> str:
