@@ -74,8 +74,8 @@ def test_the_budget_holds_and_is_used(method: Any, name: str) -> None:
     by_steps = run(method.name, name, 0)
     assert 0.7 * BUDGET[name] <= by_steps.steps <= BUDGET[name]
     by_episodes = apeval.evaluate(problem_of(name), method.name, episodes=300, seed=0)
-    if method.name == "splitting":  # rounds are drawn whole, or not at all
-        assert 0.7 * 300 <= by_episodes.episodes <= 300
+    if method.name == "splitting":  # a pilot of ten particles tells roughly what the rest costs
+        assert 0.5 * 300 <= by_episodes.episodes <= 300
     else:
         assert by_episodes.episodes == 300
     assert by_steps.final.episodes <= by_steps.episodes

@@ -16,6 +16,7 @@ from apeval.problem.draws import make_key
 from apeval.problem.lineage import Lineage, pairs_of
 from apeval.problem.problem import Problem
 from apeval.run.population_stage import PopulationStage
+from apeval.run.second_opinion import SecondOpinion, opinion_notes
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.replay import Record, record, replay
 from apeval.simulate.simulation import Budget, Simulation
@@ -190,3 +191,33 @@ def test_a_folder_keeps_all_of_it(tmp_path: Path) -> None:
     apeval.evaluate(problem, "mc", steps=8_000, seed=3, recorder=other)
     merged = apeval.merge([run, other])
     assert merged.interval[0] < merged.estimate < merged.interval[1]
+
+
+def test_a_second_opinion_has_its_part_of_the_budget_and_is_stored(tmp_path: Path) -> None:
+    problem = apeval.make("ar1", threshold=6.0, steps=10)
+    result = apeval.evaluate(
+        problem, "mc", steps=10_000, seed=1, second_opinion=True,
+        recorder=apeval.Recorder(tmp_path / "run"),
+    )  # fmt: skip
+    opinion = result.second_opinion
+    assert opinion is not None
+    assert 8_000 >= result.final.steps >= 7_900
+    assert result.steps <= 10_000
+    assert opinion.interval[0] <= opinion.estimate <= opinion.interval[1]
+    assert opinion.agrees
+    assert "second opinion" in str(result)
+    run = apeval.load(tmp_path / "run")
+    assert run.result.second_opinion == opinion
+    assert run.episodes.trace is None
+    assert run.learning is not None  # those of the second opinion do not count
+
+
+def test_a_second_opinion_that_disagrees_is_said() -> None:
+    other = SecondOpinion("splitting", 0.2, 1e-3, (5e-4, 2e-3), 40, 0.1, (0.05, 0.2), False)
+    (note,) = opinion_notes(other)
+    assert note.serious
+    assert opinion_notes(replace(other, agrees=True)) == []
+    with pytest.raises(ApevalError, match="no second opinion"):
+        apeval.evaluate(apeval.make("one-step"), steps=1_000, second_opinion=True)
+    with pytest.raises(ApevalError, match="first one here"):
+        apeval.evaluate(apeval.make("ar1"), "splitting", steps=1_000, second_opinion=True)

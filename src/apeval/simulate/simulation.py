@@ -144,7 +144,7 @@ class Simulation:
     @property
     def next_id(self) -> int:
         """The number of the episode that comes next."""
-        return self.episodes if self.whole is None else self.whole.episodes
+        return self.episodes if self.whole is None else self.whole.next_id
 
     def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:
         """Book what was simulated."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,11 @@ class Task:
     """Where its episodes branch off others; None: they begin at the beginning."""
     follow: bool = False
     """Whether others may branch off them (`Episodes.trace`)."""
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """All but the proposal, in order: what travels to a worker that has it already."""
+        return self.first, self.position, self.n, self.total, self.branches, self.follow
 
     def simulate(
         self, problem: Problem, key: IntArray, watch: EpisodeObserver | None = None

@@ -231,8 +231,7 @@ class RayWorker:
         self._actor.show.remote(self._stored(proposal))
 
     def give(self, task: Task) -> None:
-        fields = (task.first, task.position, task.n, task.total)
-        self.calls.append(self._actor.work.remote(fields))
+        self.calls.append(self._actor.work.remote(task.fields))
 
     def hear(self) -> WorkerMessage:
         """The answer to the oldest call."""

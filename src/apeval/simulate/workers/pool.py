@@ -125,8 +125,9 @@ class SupervisedPool:
             self._hand(post, ticket, task)
 
     def _takes(self, post: _WorkerSlot, task: Task) -> bool:
-        # a new proposal may be large: only to a worker that listens, or both sides would block
-        ahead = _AHEAD if post.shown is task.proposal else 1
+        # a new proposal, or what branches share with others, may be large: only to a worker that
+        # listens, or both sides would block
+        ahead = _AHEAD if post.shown is task.proposal and task.branches is None else 1
         return len(post.held) < ahead
 
     def _hand(self, post: _WorkerSlot, ticket: int, task: Task) -> None:

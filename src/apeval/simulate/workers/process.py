@@ -65,7 +65,7 @@ class ProcessWorker:
 
     def give(self, task: Task, alone: bool = False) -> None:
         """Send a task; with `alone`, every decision is told as it is made."""
-        self._send("alone" if alone else "task", task.first, task.position, task.n, task.total)
+        self._send("alone" if alone else "task", *task.fields)
 
     def look(self, check: bool) -> None:
         """Have the problem looked at; the answer is ("looked", what was found or None)."""
