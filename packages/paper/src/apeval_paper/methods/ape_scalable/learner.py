@@ -83,7 +83,7 @@ class ScalableLearner(Learner):
         with one_thread():
             if self._learned is None:
                 self._begin(simulation)
-                if self.pilot is not None:
+                if simulation.episodes:  # the pilot's
                     return self._episodes_now(simulation) > 0
             batch, proposal = self._roll(simulation, self._episodes_now(simulation))
             self._take_in(simulation, batch, proposal)
@@ -137,7 +137,7 @@ class ScalableLearner(Learner):
         self._learned = WarmStart(self.shift, self.scale)
         self.memory = Memory([self._learned])
         self._drawn_by = [0]
-        if self.pilot is not None and self._remembers:
+        if self.pilot is not None and self.pilot.drawn and self._remembers:
             self._learn_from(self.pilot, simulation)
 
     def _widened(self, scale: float) -> Adversary:
