@@ -176,7 +176,9 @@ def lossy_vector(**parts: Any) -> apeval.Problem:
 def apart_vector(**parts: Any) -> apeval.Problem:
     """The same with every walk in a process of its own."""
     kind = parts.pop("one", WalkEnv)
-    return vector_env(**{"env": lambda n: AsyncVectorEnv([kind] * n), "num_envs": 2, **parts})
+    return vector_env(
+        **{"env": lambda n: AsyncVectorEnv([kind] * n, context="fork"), "num_envs": 8, **parts}
+    )
 
 
 def slow_vector(**parts: Any) -> apeval.Problem:
