@@ -233,13 +233,13 @@ def test_unresolved_episodes_widen_the_interval_by_little_more_than_their_mass()
     covered, widths, without = 0, [], []
     for seed in range(10):
         kept = apeval.InMemory(problem)
-        apeval.evaluate(problem, "ape", episodes=1_200, seed=seed, recorder=kept)
+        apeval.evaluate(problem, "ape", episodes=1_200, seed=seed, recorder=kept, check=False)
         lost = kept.episodes.s_end[:, 1] > 0.0
         lo, hi = estimate(replace(kept.sample, unresolved=lost), 0.95).interval
         covered += lo <= 0.00621 <= hi
         assert hi >= float((kept.sample.weights * lost).mean())  # all might have failed
         widths.append(hi - lo)
-        plain = apeval.evaluate(sound, "ape", episodes=1_200, seed=seed)
+        plain = apeval.evaluate(sound, "ape", episodes=1_200, seed=seed, check=False)
         without.append(plain.interval[1] - plain.interval[0])
     assert covered >= 7
     assert np.mean(widths) <= np.mean(without) + 1.5 * 0.05
