@@ -101,7 +101,7 @@ def compare_anytime(
     """`compare_policies` look by look, with intervals that hold at all looks at once.
 
     Stop whenever you like, for whatever reason, such as a verdict: the intervals stay valid. They
-    are an asymptotic confidence sequence (Waudby-Smith et al., 2024), about 1.6 times as wide as
+    are an asymptotic confidence sequence (Waudby-Smith et al., 2024), about 1.7 times as wide as
     the interval of a single look, and say nothing before both policies have 20 effective failures.
 
     Args:
