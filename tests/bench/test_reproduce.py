@@ -27,6 +27,7 @@ from apeval_bench import (
     modes,
     multimodal,
     search,
+    steering,
     study,
     table2,
 )
@@ -186,7 +187,7 @@ def test_curves_are_drawn_with_their_data(
 def test_all_learners_start_from_nearly_the_same_distribution() -> None:
     """20,000 episodes: a rate of 0.04 is known to ± 0.0014."""
     rates = start_rates(0, 20_000)["rates"]
-    assert set(rates) == set(study.ENTRIES) - {"mc"}
+    assert set(rates) == set(study.ENTRIES) - {"mc", "ape-scalable steered"}
     assert all(0.001 < r < 0.05 + 0.005 for r in rates.values())
 
 
@@ -303,6 +304,22 @@ def test_an_ablation_changes_one_thing_and_measures_it(monkeypatch: pytest.Monke
     assert plain["relative_rmse"] == one_step["relative_rmse"]  # v does not steer π_E
     assert plain["value"] != one_step["value"]
     assert report.text.count("| int-v1 |") == 2
+
+
+def test_steering_compares_two_arms_and_asks_of_one() -> None:
+    report = steering.report(ExperimentRequest(2, 0), {"int-v1": 300}, workers=1)
+    arms = [(row["problem"], row["arm"]) for row in report.data["rows"]]
+    assert arms == [("int-v1", arm) for arm in (*steering.ARMS, steering.MC)]
+    for row in report.data["rows"]:
+        middle, low, high = row["relative_rmse"]
+        assert low <= middle <= high
+    assert {c["bar"][1] for c in report.data["checks"]} == {2.0, 0.25, 1.0}
+    assert not all(c["passed"] for c in report.data["checks"])  # 300 steps are too few
+    assert report.text.count("| int-v1 |") == 3
+    with pytest.raises(ApevalError, match="--rows alone"):
+        steering.steering(ExperimentRequest(1, 0, methods=("ape",)))
+    with pytest.raises(ApevalError, match="int-v1"):
+        steering.steering(ExperimentRequest(1, 0, rows=("int-v9",)))
 
 
 # -- figures -----------------------------------------------------------------------------------

@@ -143,7 +143,8 @@ def as_text(data: dict[str, Any]) -> str:
     lines += ["", "| asked of the steered method | measured | bar | |", "|---|---|---|---|"]
     for c in data["checks"]:
         low, high = c["bar"]
-        bar = f"≥ {low:.2g}" if high == 1.0 else f"{low:.2g} … {high:.2g}"
+        bar = f"≥ {low:.3g}" if high == 1.0 else f"{low:.3g} … {high:.3g}"
+        bar = f"≤ {high:.3g}" if low == 0.0 else bar
         verdict = "passed" if c["passed"] else "not reached"
         lines.append(f"| {c['asked']} | {c['measured']:.3g} | {bar} | {verdict} |")
     first, last = data["seeds"]

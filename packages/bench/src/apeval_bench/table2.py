@@ -187,7 +187,8 @@ def as_text(data: dict[str, Any]) -> str:
     if "start_rates" in data:
         rates = ", ".join(f"{k} {v:.4f}" for k, v in data["start_rates"]["rates"].items())
         parts.append(
-            f"On Int-v1 all learners start from the same skewed, wider distribution, "
+            "The steered learner finds its start by a pilot. "
+            f"On Int-v1 all others start from the same skewed, wider distribution, "
             f"N({WARM_SHIFT:g}, {WARM_SCALE:g}²) in nominal standard deviations. Its own failure "
             f"rate, from {data['start_rates']['episodes']:,} episodes of each learner's start: "
             f"{rates} (at most 0.05). Elsewhere they start from π_E,gt."

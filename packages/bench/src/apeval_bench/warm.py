@@ -33,7 +33,7 @@ def start_rates(seed: int, episodes: int = EPISODES) -> dict[str, Any]:
 
 
 def starts() -> dict[str, Adversary]:
-    """π̂_E as each learner has it before its first update."""
+    """π̂_E as each learner has it before its first update; one that finds its own has none."""
     from apeval_paper.methods.ape_scalable.adversaries import WarmStart
     from apeval_paper.methods.ape_scalable.config import ApeScalableConfig
 
@@ -42,6 +42,8 @@ def starts() -> dict[str, Adversary]:
         chosen = settings(PROBLEM, entry)
         if entry.method == "ape-scalable":
             config = build(ApeScalableConfig, chosen)
+            if config.open_start:
+                continue
             found[label] = WarmStart(*config.warm(make(PROBLEM).nominal.dim))
         elif entry.method != "mc":
             kind = ApeDiscreteConfig if entry.method == "ape-discrete" else CemDiscreteConfig
