@@ -172,7 +172,8 @@ class PopulationStage:
             roots = np.array([drawn.population.n for drawn in self._done], np.float64)
         else:
             roots = np.array([drawn.share for drawn in self._done])
-        return roots / roots.sum()
+        shares: FloatArray = roots / roots.sum()
+        return shares
 
     def _each(self) -> float | None:
         """What a particle costs, from all that came before."""
