@@ -166,12 +166,14 @@ class PopulationStage:
         return self._now
 
     def _shares(self) -> FloatArray:
-        """λ of every population that is over."""
+        """λ of every population that is over. They add up to 1 unless the stage was stopped, or
+        nothing was left for a population that was planned."""
         if self.open_end:
             roots = np.array([drawn.population.n for drawn in self._done], np.float64)
         else:
             roots = np.array([drawn.share for drawn in self._done])
-        return roots / roots.sum() if self.open_end or self.stopped else roots
+        shares: FloatArray = roots / roots.sum()
+        return shares
 
     def _each(self) -> float | None:
         """What a particle costs, from all that came before."""

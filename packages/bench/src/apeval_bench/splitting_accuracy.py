@@ -144,7 +144,7 @@ def splitting(request: ExperimentRequest) -> ExperimentReport:
         f"| {r['problem']} | {r['episodes']:,} | {r['truth']:.2e}{'' if r['known'] else ' (mean)'} "
         f"| {r['rmse']:.3f} "
         f"| {r['ideal']:.3f} | {r['rmse'] / r['ideal']:.2f} | {r['gain']:.1f} "
-        f"| {r['covered']:.0%} | {r['empty']:.0%} |"
+        f"| {_covered(r)} | {r['empty']:.0%} |"
         for r in rows
     ]
     first, last = request.all_seeds[0], request.all_seeds[-1]
@@ -215,3 +215,7 @@ def _row(name: str, episodes: int, outcomes: list[dict[str, Any]]) -> dict[str, 
         "covered": float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()),
         "empty": float((e == 0.0).mean()),
     }
+
+
+def _covered(row: dict[str, Any]) -> str:
+    return f"{row['covered']:.0%}" if row["known"] else "–"
