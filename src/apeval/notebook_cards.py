@@ -7,6 +7,7 @@ from html import escape
 
 _TITLE = "font-weight:600;margin:0 0 .3em"
 _NAME = "text-align:left;vertical-align:top;padding:.1em 1em .1em 0;font-weight:400;opacity:.7"
+_NAME += ";white-space:nowrap"
 _TEXT = "text-align:left;vertical-align:top;padding:.1em 0"
 _WARNING = "text-align:left;vertical-align:top;padding:.1em .5em;border-left:.25em solid #D55E00"
 _INDENT = 23  # of the text of a line, in what `str` gives

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _COLOUR, _TRUTH = "#0072B2", "#D55E00"  # of Okabe and Ito
 _ROW = 0.36  # inches
+_NARROW = 8.0
 
 Row = tuple[str, float, tuple[float, float | None]]
 """A name, a value and its interval."""
@@ -68,6 +69,8 @@ def _figure(rows: int, columns: int) -> tuple[Figure, Sequence[Any]]:
 
 def _intervals(axes: Any, rows: Sequence[Row], label: str) -> None:
     """One line per row, the first on top. An end at 0 or beyond all numbers is an arrow."""
+    from matplotlib.ticker import MaxNLocator
+
     numbers = [v for _, value, (lo, hi) in rows for v in (lo, value, hi) if v is not None and v > 0]
     least, most = (min(numbers), max(numbers)) if numbers else (0.1, 1.0)
     for k, (_, value, (lo, hi)) in enumerate(rows):
@@ -83,6 +86,10 @@ def _intervals(axes: Any, rows: Sequence[Row], label: str) -> None:
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter("")
+    if most < _NARROW * least:  # less than a power of ten: its marks would be too few
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_formatter("{x:.2g}")
     axes.set_xlabel(label, fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", alpha=0.3)
