@@ -36,7 +36,10 @@ def leave(number: int = 0, frame: FrameType | None = None) -> None:
 def _forked() -> None:
     """A process that a problem forks, as asynchronous vector environments do, is not the program:
     a signal ends it as it would any other."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    usual: dict[int, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
     for number, handler in usual.items():
         mine = str(getattr(signal.getsignal(number), "__module__", "")).startswith("apeval.")
         if mine:
