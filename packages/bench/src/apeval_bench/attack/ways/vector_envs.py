@@ -24,13 +24,13 @@ def _env(
     return instead({"env": bad}, {"env": good} if good else None, build)
 
 
-class _Scaling(WalkVector):
+class _AllScaling(WalkVector):
     def moved(self, actions: Any) -> Any:
         actions *= 1.5
         return super().moved(actions)
 
 
-class _ScalingWell(WalkVector):
+class _AllScalingWell(WalkVector):
     def moved(self, actions: Any) -> Any:
         return super().moved(1.5 * actions)
 
@@ -76,7 +76,7 @@ class _EndingWell(WalkVector):
         return self.x[:, 0] < -0.8
 
 
-class _Carrying(WalkVector):
+class _AllCarrying(WalkVector):
     """Starts where the last episodes have ended, beyond the first observation."""
 
     def __init__(self, num_envs: int) -> None:
@@ -88,7 +88,7 @@ class _Carrying(WalkVector):
         return super().moved(actions) + before
 
 
-class _Wearing(WalkVector):
+class _AllWearing(WalkVector):
     used = 0.0
 
     def moved(self, actions: Any) -> Any:
@@ -121,7 +121,7 @@ class _Sharing(WalkVector):
         return super().moved(actions) + 0.3 * self.shared.normal(size=self.x.shape)
 
 
-class _Unseeded(WalkVector):
+class _AllUnseeded(WalkVector):
     def moved(self, actions: Any) -> Any:
         return super().moved(actions) + 0.3 * np.random.normal(size=self.x.shape)
 
@@ -133,7 +133,7 @@ class _Swapping(WalkVector):
         return np.roll(super().moved(actions), 1, axis=0)
 
 
-class _Talking(WalkVector):
+class _AllTalking(WalkVector):
     def step(self, actions: Any) -> Any:
         print("step")
         return super().step(actions)
@@ -313,18 +313,18 @@ def _ended(_: Any) -> Any:
 
 
 WAYS: dict[str, Way] = {
-    "vector env scales actions in place": _env(_Scaling, _ScalingWell, g.lossy_vector),
+    "vector env scales actions in place": _env(_AllScaling, _AllScalingWell, g.lossy_vector),
     "vector env wipes actions afterwards": _env(_Wiping, build=g.lossy_vector),
     "vector env writes over its last answer": _env(_Buffered),
     "vector env writes over it within a decision": _env(_Ending, _EndingWell, g.slow_vector),
-    "vector env carries something over": _env(_Carrying),
-    "vector env wears out": _env(_Wearing),
+    "vector env carries something over": _env(_AllCarrying),
+    "vector env wears out": _env(_AllWearing),
     "vector env leans on the mean of all": _env(_Leaning),
     "vector env is uneven": _env(_Uneven),
     "vector env shares one generator": _env(_Sharing),
-    "vector env asks np.random": _env(_Unseeded),
+    "vector env asks np.random": _env(_AllUnseeded),
     "vector env swaps its episodes": _env(_Swapping),
-    "vector env prints": _env(_Talking),
+    "vector env prints": _env(_AllTalking),
     "vector env's processes print": Way(lambda: {"one": _Loud}, build=g.apart_vector),
     "vector env's observation is NaN late": _late_env("seen", lambda x: x * np.nan),
     "vector env's observation grows late": _late_env("seen", lambda x: np.hstack([x, x])),
