@@ -22,7 +22,8 @@ ELSEWHERE = {
         "minigrid-stuck", "pendulum", "pendulum-discrete",
     ),
     "public": (
-        "aa228v-pendulum", "brp", "cartpole", "cluster", "double-well", "nofis-cube", "nofis-leaf",
+        "aa228v-pendulum", "brp", "cartpole", "cluster", "double-integrator", "double-well",
+        "highway-cars", "inverted-pendulum", "lane-keeper", "nofis-cube", "nofis-leaf",
         "nofis-levy", "nofis-powell", "nofis-rosen", "ornstein-uhlenbeck", "philosophers",
         "rp107", "rp110", "rp111", "rp25", "rp28", "rp77", "zeroconf",
     ),
