@@ -84,10 +84,12 @@ def test_the_budget_holds_and_is_used(method: Any, name: str) -> None:
 
 @pytest.mark.parametrize(("method", "name"), cases())
 def test_the_estimate_covers_the_truth(method: Any, name: str) -> None:
-    """20 seeds at 95 %: fewer than 16 covering has probability < 0.3 %."""
-    results = [run(method.name, name, seed) for seed in range(20)]
+    """20 seeds at 95 %: fewer than 16 covering has probability < 0.3 %. Of the slowest method 8
+    seeds: fewer than 5 covering has probability < 0.05 %."""
+    seeds, enough = (8, 5) if method.name == "ape-scalable" else (20, 16)
+    results = [run(method.name, name, seed) for seed in range(seeds)]
     truth = results[0].truth or 0.0
-    assert sum(r.interval[0] <= truth <= r.interval[1] for r in results) >= 16
+    assert sum(r.interval[0] <= truth <= r.interval[1] for r in results) >= enough
 
 
 @pytest.mark.parametrize(("method", "name"), cases())

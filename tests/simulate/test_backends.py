@@ -189,7 +189,8 @@ def test_workers_use_one_thread_and_keep_their_environments(tmp_path: Path) -> N
         "        failed=lambda obs, terminated, truncated, info: False, chunk=4)\n"
     )
     kept = apeval.InMemory(apeval.make(str(file)))
-    apeval.evaluate(kept.of, "mc", episodes=80, backend="processes", workers=2, recorder=kept)
+    run: Any = {"backend": "processes", "workers": 2, "check": False}  # which would find BUILT
+    apeval.evaluate(kept.of, "mc", episodes=80, recorder=kept, **run)
     pid, built, threads = kept.episodes.s.T
     assert os.getpid() not in pid
     assert built.max() == 4  # one environment for each episode of a block, used again

@@ -65,7 +65,7 @@ def harden(
       apeval harden my_problem.py --policy a.zip --steps 100000 --train-on nominal --out runs/more
     """
     from apeval.adapt.sb3 import load_model
-    from apeval.cli.output import note, print_json, say
+    from apeval.cli.output import print_json, say
     from apeval.cli.running import build_problem
     from apeval.errors import ApevalError
     from apeval.hardening.loop import harden as hardened
@@ -79,7 +79,7 @@ def harden(
         load_model(policy),
         out,
         steps=steps,
-        listener=note,
+        listener=None if json or quiet else lambda text: typer.echo(text, err=True),
         method=method,
         rounds=rounds,
         episodes=episodes,

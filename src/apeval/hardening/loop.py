@@ -17,7 +17,15 @@ from apeval.errors import ApevalError
 from apeval.hardening.environment import NONE, WEIGHTS, AdversarialEnv, adversarial_env
 from apeval.hardening.natures import widened
 from apeval.hardening.returns import NominalReturn, nominal_returns
-from apeval.hardening.rounds import BETTER, NOT_SHOWN, Hardening, Round, described, judged
+from apeval.hardening.rounds import (
+    BETTER,
+    NOT_SHOWN,
+    Hardening,
+    Round,
+    described,
+    detection_limit,
+    judged,
+)
 from apeval.hardening.trainers import Trainer, as_trainer
 from apeval.problem.problem import Problem
 from apeval.results.folder import load
@@ -65,7 +73,8 @@ class HardenSettings:
     failure_reward: float = 0.0
     """Added to the reward of a step that fails."""
     return_episodes: int = 100
-    """Nominal episodes that the return is measured in."""
+    """Nominal episodes that the return is measured in, and that look for what the adversary may
+    have missed: at least 3 over the old failure probability, for a verdict of better."""
     seed: int = 0
     """Of all random numbers: training, evaluations and returns have seeds of their own from it."""
 
@@ -274,13 +283,14 @@ class _Loop:
         self.adversaries += recorder.proposals
         returns = nominal_returns(problem, s.return_episodes, self._seed(0, _RETURNS))
         mean = NominalReturn.of(returns)
+        limit = detection_limit(result, s.return_episodes)
         ratio: dict[str, Any] = {"ratio": None, "ratio_interval": None}
         verdict, why, change = NOT_SHOWN, "the policy as it was given", None
         if number > 0:
             first = load(self.out / self.rounds[0].folder)
             found = compare(load(self.out / folder), first)
             ratio = {"ratio": found.ratio, "ratio_interval": found.ratio_interval}
-            verdict, why = judged(result, first.result, found)
+            verdict, why = judged(result, first.result, found, limit)
             before = self.rounds[0].nominal_return.mean
             change = (mean.mean - before) / abs(before) if before else None
         self.rounds.append(
@@ -292,7 +302,7 @@ class _Loop:
                 estimate=result.estimate,
                 interval=result.interval,
                 trusted=result.trusted,
-                detection_limit=result.detection_limit,
+                detection_limit=limit,
                 nominal_return=mean,
                 return_change=change,
                 verdict=verdict,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from apeval.run.result import Result, plain
 from apeval.run.result_text import line
 
 BETTER, NOT_SHOWN, WORSE = "better", "not shown", "worse"
+_UNSEEN = 0.05  # probability with which a failure mode at the detection limit is missed
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,9 @@ class Round:
     """Of `estimate`."""
     trusted: bool
     """Whether the number is to be trusted."""
-    detection_limit: float | None
-    """See `Result.detection_limit`."""
+    detection_limit: float
+    """A failure mode more likely than this would have been seen in 95 of 100 cases, among the
+    nominal episodes of the evaluation or of the return, whatever the adversary looks for."""
     nominal_return: NominalReturn
     """Under the nominal disturbances."""
     return_change: float | None
@@ -128,27 +131,33 @@ class Hardening:
         return "\n".join(lines)
 
 
-def judged(new: Result, old: Result, found: PolicyComparison) -> tuple[str, str]:
+def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> tuple[str, str]:
     """The verdict on a new policy beside the old one, with the reason.
 
-    Success is refused where the new policy's run could not have seen as much as the old one's
-    failure probability: no failure found then says nothing.
+    Success is refused where a failure mode of the new policy as likely as all of the old one's
+    could have gone unseen: below the `limit`, finding nothing says nothing.
     """
     if found.verdict == "more often":
         return WORSE, "the new policy " + found.in_words().removeprefix("A ")
     if not new.trusted or not old.trusted:
         which, run = ("new", new) if not new.trusted else ("old", old)
         return NOT_SHOWN, f"the {which} policy's number is not to be trusted: {run.warnings[0]}"
-    limit = new.detection_limit
-    if limit is not None and limit >= old.estimate:
+    if limit >= old.estimate:
+        needed = math.ceil(math.log(_UNSEEN) / math.log1p(-old.estimate)) if old.estimate else 0
         return NOT_SHOWN, (
             f"a failure mode of the new policy with a probability below {limit:.2g} may have gone "
-            f"unseen, and the old policy failed with {old.estimate:.2g} in all: evaluate with a "
-            "larger budget"
+            f"unseen, and the old policy failed with {old.estimate:.2g} in all: give "
+            f"return_episodes={needed}, nominal episodes that would show one"
         )
     if found.verdict == "less often":
         return BETTER, "the new policy " + found.in_words().removeprefix("A ")
     return NOT_SHOWN, found.in_words()
+
+
+def detection_limit(result: Result, nominal_episodes: int) -> float:
+    """The probability from which a failure mode would have been seen, see `Round`."""
+    here = 1.0 - _UNSEEN ** (1.0 / nominal_episodes)
+    return here if result.detection_limit is None else min(here, result.detection_limit)
 
 
 def described(result: Result) -> tuple[str, ...]:

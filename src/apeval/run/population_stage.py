@@ -10,7 +10,6 @@ from apeval.estimate.genealogy import Genealogy
 from apeval.estimate.sample import Sample, join
 from apeval.learn.method import PopulationPlan
 from apeval.learn.population import Forecast, Population
-from apeval.learn.splitting import strayed
 from apeval.problem.types import FloatArray, IntArray
 from apeval.remedies import Note
 from apeval.run.reduction import reduce
@@ -198,7 +197,11 @@ def population_notes(stage: PopulationStage | None) -> list[Note]:
     """What went wrong with branches."""
     if stage is None:
         return []
-    notes = [strayed()] if stage.strayed else []
+    notes = []
+    if stage.strayed:
+        from apeval.learn.splitting import strayed
+
+        notes.append(strayed())
     if stage.extinct and stage.populations:
         notes.append(
             Note(

@@ -122,7 +122,7 @@ class RunKeywords(ComparisonKeywords, total=False):
     """
     second_opinion: bool
     """Spend a fifth of the budget on `splitting`, which shares nothing with the method, and say
-    whether the two agree.
+    whether the two agree; False by default.
 
     A result whose second opinion disagrees is not trusted. The problem needs a margin.
     """
