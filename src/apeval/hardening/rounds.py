@@ -156,7 +156,7 @@ def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> t
 
 def detection_limit(result: Result, nominal_episodes: int) -> float:
     """The probability from which a failure mode would have been seen, see `Round`."""
-    here = 1.0 - _UNSEEN ** (1.0 / nominal_episodes)
+    here = -math.expm1(math.log(_UNSEEN) / nominal_episodes)
     return here if result.detection_limit is None else min(here, result.detection_limit)
 
 

@@ -131,8 +131,20 @@ def as_trainer(policy: Any, train: Any, callback: Any = None) -> Trainer:
     if all(
         callable(getattr(policy, name, None)) for name in ("learn", "set_env", "save", "predict")
     ):
+        _refuse_statistics(policy)
         return Sb3Trainer(policy, callback)
     raise ApevalError(
         f"a {type(policy).__name__} cannot go on learning by itself: give a Stable-Baselines3 "
         "model, or train=, a function train(policy, env, steps, seed) that returns the new policy"
     )
+
+
+def _refuse_statistics(model: Any) -> None:
+    """A model under `VecNormalize` would go on learning without its statistics."""
+    ask = getattr(model, "get_vec_normalize_env", None)
+    if callable(ask) and ask() is not None:
+        raise ApevalError(
+            "a model that was trained under VecNormalize cannot go on learning here: its "
+            "statistics would be lost. Train it in an apeval.adversarial_env that you wrap in "
+            "VecNormalize yourself, and give that as train="
+        )
