@@ -114,7 +114,7 @@ def test_what_changes_by_itself_is_refused_with_workers() -> None:
 
     def work() -> None:
         while not over.wait(0.0005):
-            state[0] = 0.3 - state[0]
+            state[0] = (state[0] + 0.01) % 0.3
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

@@ -37,6 +37,7 @@ _WORDS = {
 CODE, ANSWERS, FILES = "code", "answers", "files"
 _SHOWN = 3
 _STILL, _BETWEEN = 0.05, 0.001  # seconds for which a problem is watched, and between two looks
+_LOOKS = 10  # at least: what goes to and fro is met in the same state by half of them
 
 
 def identify(problem: Problem, ask: Callable[[], Reference | None]) -> dict[str, Any]:
@@ -84,13 +85,13 @@ def changes_by_itself(problem: Problem) -> bool:
     """Whether what the problem holds changes while nobody asks it anything: each worker would get
     it as it happens to be when the worker starts, and repeat itself with that."""
     functions = _functions(problem)
-    first, until = digest(functions), time.monotonic() + _STILL
-    while True:
+    first, until, looks = digest(functions), time.monotonic() + _STILL, 0
+    while looks < _LOOKS or time.monotonic() < until:
         time.sleep(_BETWEEN)
+        looks += 1
         if digest(functions) != first:
             return True
-        if time.monotonic() > until:
-            return False
+    return False
 
 
 def _functions(problem: Problem) -> dict[str, Any]:

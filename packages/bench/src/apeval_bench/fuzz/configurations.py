@@ -21,7 +21,7 @@ from apeval_bench.fuzz.calls import Calls
 from apeval_bench.fuzz.values import NUMBERS, TEXTS
 
 LIBRARIES = ("matplotlib.font_manager", "gymnasium", "torch", "zuko")
-_SLOW = ("@highway", "@package", "@gymnasium")
+_SLOW = ("@highway", "@package", "@gymnasium", "highway-cars", "inverted-pendulum")
 _ODD = (
     "-1",
     "0",
