@@ -54,8 +54,8 @@ _EVENTS = 60  # more than this within t = 20 have a probability of 1e-16
 @register("cluster", description="workstation cluster of QVBS, insufficient service at t=20 (2e-6)")
 def cluster(n: int = 16, t: float = 20.0) -> Problem:
     """Two sub-clusters of n workstations must give their minimum service at the time t (hours)."""
-    if n < 1 or t <= 0.0:
-        raise ProblemError(f"n must be at least 1 and t positive; got {n}, {t}")
+    if not (1 <= n <= 10_000 and 0.0 < t <= 1e6):
+        raise ProblemError(f"n must be from 1 to 10,000 and t above 0, at most 1e6; got {n}, {t}")
 
     def step(x: Array, a_A: Array, a_E: Array, draws: Draws) -> Array:
         speed = rates(x, n)

@@ -56,8 +56,10 @@ def rings(n: int, time: float) -> FloatArray:
 @register("philosophers", description="dining philosophers of QVBS that deadlock in time (6.9e-5)")
 def philosophers(n: int = 16, time: float = 1.0) -> Problem:
     """n philosophers, all right-handed, must not deadlock within the time."""
-    if n < 2 or time <= 0.0:
-        raise ProblemError(f"n must be at least 2 and time positive; got {n}, {time}")
+    if not (2 <= n <= 1_000 and 0.0 < time <= 1_000.0):
+        raise ProblemError(
+            f"n must be from 2 to 1,000 and time above 0, at most 1,000; got {n}, {time}"
+        )
     more = rings(n, time)
 
     def probabilities(x: Array, a_A: Array) -> FloatArray:
