@@ -29,12 +29,12 @@ def _added_well(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
 
 
 def _clipped(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
-    np.clip(a_E, -1.0, 1.0, out=a_E)
+    np.clip(a_E, -1.5, 1.5, out=a_E)
     return w.step(x, a_A, a_E, draws)
 
 
 def _clipped_well(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
-    return w.step(x, a_A, np.clip(a_E, -1.0, 1.0), draws)
+    return w.step(x, a_A, np.clip(a_E, -1.5, 1.5), draws)
 
 
 def _after(x: Any, a_A: Any, a_E: Any, draws: Any) -> Any:
