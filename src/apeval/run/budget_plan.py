@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from apeval import validate
 from apeval.estimate.needed import needed
+from apeval.estimate.plain_monte_carlo import nominal_length
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective
 from apeval.problem.problem import Problem
@@ -214,7 +215,7 @@ def plan(
     budget = [pilot.steps + length * k for k in left]
     times = [start + length * k / rate for k in left]
     episodes = _monte_carlo(result.estimate, target_error, asked.confidence)
-    nominal_length = _nominal_length(pilot.outcome.sample)
+    nominal = nominal_length(pilot.outcome.sample)
     enough = _two_digits(budget[2])
     how = [Option("target_error", target_error)]
     if enough > LONGEST:
@@ -240,8 +241,8 @@ def plan(
         seconds=times[1],
         seconds_range=(times[0], times[2]),
         monte_carlo_episodes=episodes,
-        monte_carlo_steps=episodes * nominal_length,
-        monte_carlo_seconds=episodes * nominal_length / rate,
+        monte_carlo_steps=episodes * nominal,
+        monte_carlo_seconds=episodes * nominal / rate,
         command=_next("evaluate", result, command, how),
         warnings=tuple(said),
     )
@@ -293,17 +294,6 @@ def _monte_carlo(v: float, error: float, confidence: float) -> float:
     """Episodes of plain Monte Carlo, with a budget fixed in advance."""
     z = float(norm.ppf(0.5 + confidence / 2.0))
     return z * z * (1.0 - v) / (v * error * error)
-
-
-def _nominal_length(sample: Sample) -> float:
-    """Decisions of a nominal episode: of those that the nominal part drew, or by weight."""
-    drawn = sample.nominal[sample.component]
-    if drawn.any():
-        return float(sample.length[drawn].mean())
-    w = sample.weights
-    return (
-        float((w * sample.length).sum() / w.sum()) if w.sum() > 0.0 else float(sample.length.mean())
-    )
 
 
 def _two_digits(x: float, down: bool = False) -> int:

@@ -12,7 +12,8 @@ from apeval import validate
 from apeval.environments import find_entry
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
-from apeval.estimate.interval import Estimate, bounds, probability
+from apeval.estimate.interval import bounds, probability
+from apeval.estimate.plain_monte_carlo import worth
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import joined, sample_warnings, unconverged
@@ -34,6 +35,7 @@ from apeval.run.run_recorder import IDENTITY, FinishedRun, RunRecorder
 from apeval.run.second_opinion import SecondOpinion, ask, first_part, opinion_notes
 from apeval.run.target_answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.threads import one_thread
+from apeval.run.wider_than_counting import wider_note
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.audit import SECONDS, SHARE, Kept
 from apeval.simulate.backends import Backend, find_backend
@@ -266,6 +268,7 @@ def _answer(
     notes += population_notes(frozen.populations)
     notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
     notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
+    notes += wider_note(asked.problem, asked.method.name, simulation, frozen)
     notes = joined(notes, budget, target.error if target is not None and target.met else None)
     return {
         "estimate": numbers.value,
@@ -274,7 +277,7 @@ def _answer(
         "standard_error": numbers.standard_error,
         "interval": numbers.interval,
         "confidence": numbers.confidence,
-        "monte_carlo_episodes": _worth(numbers),
+        "monte_carlo_episodes": worth(numbers),
         "target": target,
         "below": None
         if below is None
@@ -313,13 +316,6 @@ def _answer(
 def _kind(sample: Sample, kind: int, confidence: float) -> Kind:
     hit = np.asarray(sample.kind == kind)
     return Kind(probability(sample, hit), bounds(sample, hit, confidence), int(hit.sum()))
-
-
-def _worth(numbers: Estimate) -> float | None:
-    """Episodes after which Monte Carlo would have the same standard error."""
-    if not 0.0 < numbers.value < 1.0 or numbers.standard_error <= 0.0:
-        return None
-    return numbers.value * (1.0 - numbers.value) / numbers.standard_error**2
 
 
 def _not_repeated(asked: Request, source: EpisodeSource, seconds: float) -> list[Note]:
