@@ -376,3 +376,19 @@ def test_the_command_writes_the_file(
         main()
     assert not stop.value.code
     assert out.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_the_report_names_no_push_where_chance_decides(tmp_path: Path) -> None:
+    """Failures that no disturbance causes; the old code named the largest of 120 means."""
+    problem = apeval.Problem(
+        nominal=apeval.Normal([0.0, 0.0], [1.0, 1.0]),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: draws.uniform(1),
+        failed=lambda x: x[:, 0] < 0.02,
+        judge_at_end=True,
+        horizon=60,
+    )
+    run = record(tmp_path / "run", problem, method="mc", episodes=400, check=False)
+    text = write_report([run], tmp_path / "report.html").read_text("utf-8")
+    assert "No push stands out" in text
+    assert "The strongest push" not in text

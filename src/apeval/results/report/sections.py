@@ -89,7 +89,8 @@ def adversary(it: ReportData, charts: Charts) -> list[Any]:
         return [absent(_NO_EPISODES)]
     if not it.episodes.a_E.size:
         return [absent("No episode had a decision in it: there is no disturbance to show.")]
-    found = pushes(it.episodes, it.sample, list(it.result["kinds"]))
+    kinds, confidence = list(it.result["kinds"]), float(it.result["confidence"])
+    found = pushes(it.episodes, it.sample, kinds, confidence)
     learned = not it.sample.unweighted
     parts: list[Any] = [
         tag(
