@@ -232,7 +232,8 @@ def plan(
 ) -> None:
     """How large a budget, and how much time, does a wanted precision take?
 
-    A pilot run tells, and what plain Monte Carlo would take. Exit code 1 where the pilot saw too
+    A pilot run tells, and what plain Monte Carlo would take, which is planned instead where that is
+    no more. Exit code 1 where the pilot saw too
     few failures to plan from.
 
     \b

@@ -67,17 +67,16 @@ def _nominal_episodes(simulation: Simulation, frozen: FrozenStage) -> float:
 
 
 def _tools(problem: Problem, method: str, long: bool) -> str:
-    tools = [f"use {Option('method', MC)}"]
+    tools = [f"Use {Option('method', MC)}"]
     if long and method != SPLITTING:
-        split = str(Option("method", SPLITTING))
+        split = f"{Option('method', SPLITTING)}, which learns no adversary, where failure is rare"
         if find_method(SPLITTING).suits(problem) is None:
-            tools = [f"try {split}, which learns no adversary", *tools]
+            tools.append(f"try {split}")
         elif problem.margin is None:
-            tools.append(f"give a margin, {entrance(problem).margin}, for {split}")
+            tools.append(f"give a margin, {entrance(problem).margin}, and try {split}")
     if entrance(problem).can_hold:
         tools.append(
             "where the real disturbance lasts longer than a step, say so by its hold=, which "
             "leaves fewer decisions to learn"
         )
-    text = "; ".join(tools)
-    return text[0].upper() + text[1:]
+    return "; ".join(tools)
