@@ -233,8 +233,7 @@ def plan(
     """How large a budget, and how much time, does a wanted precision take?
 
     A pilot run tells, and what plain Monte Carlo would take, which is planned instead where that is
-    no more. Exit code 1 where the pilot saw too
-    few failures to plan from.
+    no more. Exit code 1 where the pilot saw too few failures to plan from.
 
     \b
     Examples:

@@ -120,14 +120,16 @@ def evaluate_with(
     try:
         with one_thread():
             first: list[Kept] = []
-            identity = identify(asked.problem, lambda: _asked(asked, chosen, first))
+            said: list[Note] = []
+            identity = identify(asked.problem, lambda: _asked(asked, chosen, first, said))
             with interrupts(options.on_interrupt) as stop:
                 blind, key = asked.problem.blind(), make_key(options.seed)
                 source = EpisodeSource(blind, key, chosen, recorder, options.faults, stop)
                 source.audit.first += first
                 try:
                     with explained(asked.problem):
-                        return _conduct(asked, identity, source, listener, recorder, notes)
+                        known = [*notes, *said]
+                        return _conduct(asked, identity, source, listener, recorder, known)
                 finally:
                     try:
                         source.flush()
@@ -145,10 +147,13 @@ def comes_with_apeval(problem: Problem) -> bool:
     return ours and not holds_users_code(problem)
 
 
-def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | None:
+def _asked(
+    asked: Request, backend: Backend, first: list[Kept], said: list[Note]
+) -> Reference | None:
     """What the problem does, after a look for mistakes. It is not asked where the user does not
     want it, or where it may raise, hang or die; with workers, it is asked in a process of its
-    own. Decisions that are to be repeated after the run are put into `first`."""
+    own. Decisions that are to be repeated after the run are put into `first`, remarks into
+    `said`."""
     problem, ours = asked.problem, comes_with_apeval(asked.problem)
     if not asked.options.check or asked.options.faults.expected:
         return None
@@ -161,6 +166,8 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
         return None
     refuse(problem, looked.bad)
     first += looked.first
+    if looked.undisturbed is not None:
+        said.append(Note(looked.undisturbed, serious=False))
     return looked.answers
 
 
