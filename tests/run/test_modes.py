@@ -154,7 +154,7 @@ def test_the_result_reads_as_one_page() -> None:
     result = apeval.evaluate(problem, "mc", steps=6_000, below=0.5, seed=0)
     text = str(result)
     assert "1. high" in text
-    assert "shown at 95 % confidence" in text
+    assert "shown at 95 % confidence, one-sided" in text
     assert "about 1 in" in text
     assert max(len(line) for line in text.splitlines()) <= 100
     assert result.trusted

@@ -17,6 +17,7 @@ from apeval.cli.output import note, print_json, say
 from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
+from apeval.remedies import Option
 from apeval.results.extension import relative
 from apeval.results.folder import Run
 from apeval.results.inputs import how_to_resume
@@ -52,6 +53,7 @@ def run_problem(
         problem = problem.seen_as(view)
     if not {"steps", "episodes", "target_error"} & given.keys():
         given["steps"] = DEFAULT_STEPS
+        tell_budget(DEFAULT_STEPS, json)
     earlier = [] if extend is None else extended_runs(extend, problem, given.get("seed"), out)
     given.setdefault("seed", next_seed(earlier))
     recorder = None if out is None else _recorder(out, problem, earlier, fresh)
@@ -69,6 +71,15 @@ def run_problem(
         if log is not None:
             log.finish(result)
     show_result(result, earlier, memory, None if recorder is None else recorder.folder, json)
+
+
+def tell_budget(steps: int, json: bool) -> None:
+    """Say which budget a run has that was given none."""
+    if not json:
+        note(
+            f"budget: {steps:,} decisions, since none was given; {Option('steps')} or "
+            f"{Option('episodes')} sets it"
+        )
 
 
 def show_result(

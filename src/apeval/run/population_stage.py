@@ -194,10 +194,10 @@ class PopulationStage:
 
 
 def population_notes(stage: PopulationStage | None) -> list[Note]:
-    """What went wrong with branches."""
+    """What went wrong with branches, and what they left of the budget."""
     if stage is None:
         return []
-    notes = []
+    notes = [] if stage.stopped or stage.open_end else _left(stage.simulation)
     if stage.strayed:
         from apeval.learn.splitting import strayed
 
@@ -212,3 +212,20 @@ def population_notes(stage: PopulationStage | None) -> list[Note]:
             )
         )
     return notes
+
+
+def _left(simulation: Simulation) -> list[Note]:
+    """Said where more is left than was planned for."""
+    budget = simulation.budget
+    unit, whole, left = "decisions", budget.steps, simulation.steps_left
+    if whole is None:
+        unit, whole, left = "episodes", budget.episodes, simulation.episodes_left
+    if not whole or not left or left <= (1.0 - _USED) * whole:
+        return []
+    return [
+        Note(
+            f"{left:,} of {whole:,} {unit} of the budget were not used: the last population took "
+            "less than was planned for it, and one more would not count",
+            serious=False,
+        )
+    ]

@@ -71,7 +71,7 @@ def _answers(result: Result) -> Iterable[str]:
         text = f"± {target.error:.1%} " + ("reached" if target.met else "not reached")
         yield line("target error", f"{text} ({reached})")
     if below is not None:
-        text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence: "
+        text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence, one-sided: "
         if below.verdict == "refuted":
             text += f"at least {below.lower:.2e}"
         else:
@@ -90,6 +90,9 @@ def _opinion(result: Result) -> Iterable[str]:
     if it is not None:
         lo, hi = it.interval
         verdict = "agrees" if it.agrees else "disagrees"
+        if it.agrees and it.estimate <= 0.0:
+            verdict = "saw no failure either, so" if result.estimate <= 0.0 else "saw no failure:"
+            verdict += " nothing is confirmed"
         text = f"{it.method} {verdict}: {it.estimate:.3e} ({lo:.2e} … {hi:.2e})"
         yield line("second opinion", f"{text}, with {it.share:.0%} of the budget")
 
