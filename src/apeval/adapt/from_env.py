@@ -13,6 +13,7 @@ from apeval.adapt.decision_layout import DecisionLayout, as_horizon, as_sources
 from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.disturbed import VERDICT, DecisionOutcome, Disturbed, EpisodePlan
 from apeval.adapt.given_policy import as_policy
+from apeval.adapt.gym_ids import not_made
 from apeval.adapt.judges import StepJudge, as_judge
 from apeval.adapt.observation_parts import require_small
 from apeval.adapt.spaces import check_space
@@ -163,7 +164,7 @@ class _Maker:
             return gymnasium.make(self.env, disable_env_checker=True, **limit, **self.options)
         except Exception as error:
             raise ApevalError(
-                f"gymnasium cannot make '{self.env}': {' '.join(str(error).split())}"
+                f"gymnasium cannot make '{self.env}': {not_made(self.env, error)}"
             ) from error
 
     def _from_function(self) -> Any:

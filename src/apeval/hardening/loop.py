@@ -20,6 +20,7 @@ from apeval.hardening.returns import NominalReturn, nominal_returns
 from apeval.hardening.rounds import (
     BETTER,
     NOT_SHOWN,
+    STATE,
     Hardening,
     Round,
     described,
@@ -40,7 +41,6 @@ from apeval.simulate.adversary import Mixture
 
 ADVERSARY, NOMINAL, WIDENED = "adversary", "nominal", "widened"
 TRAIN_ON = (ADVERSARY, NOMINAL, WIDENED)
-STATE = "harden.json"
 _TRAINING, _RETURNS = 1, 2  # what seeds are for
 _WIDENED_BY = 2.0
 
