@@ -13,7 +13,7 @@ import numpy as np
 from apeval import validate
 from apeval.adapt.with_policy import PlannedProblem
 from apeval.atomic_files import write_bytes
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, number_of
 from apeval.hardening.environment import NONE, WEIGHTS, AdversarialEnv, adversarial_env
 from apeval.hardening.natures import widened
 from apeval.hardening.returns import NominalReturn, nominal_returns
@@ -276,7 +276,7 @@ class _Loop:
 
     def _evaluated(self, policy: Any, number: int) -> None:
         s, problem = self.settings, self._problem(policy)
-        self.tell(f"round {number}: evaluating with {s.episodes:,} episodes")
+        self.tell(f"round {number}: evaluating with {number_of(s.episodes, 'episode')}")
         folder = f"round-{number}"
         recorder = _Keeps(self.out / folder)
         result = self._run(problem, number, recorder)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, number_of
 from apeval.hardening.returns import NominalReturn
 from apeval.remedies import Option, remedies
 from apeval.run.policy_comparison import PolicyComparison
@@ -190,7 +190,7 @@ def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> t
     if not new.trusted or not old.trusted:
         which, run = ("new", new) if not new.trusted else ("old", old)
         if run.estimate <= 0.0:
-            why = f"the {which} policy did not fail in {run.final.episodes:,} episodes"
+            why = f"the {which} policy did not fail in {number_of(run.final.episodes, 'episode')}"
             return (
                 NOT_SHOWN,
                 f"{why}, too few to say how rarely it does: raise {Option('episodes')}",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from apeval.errors import number_of
 from apeval.estimate.genealogy import Genealogy
 from apeval.estimate.sample import Sample, join
 from apeval.learn.method import PopulationPlan
@@ -205,9 +206,9 @@ def population_notes(stage: PopulationStage | None) -> list[Note]:
     if stage.extinct and stage.populations:
         notes.append(
             Note(
-                f"{stage.extinct} of {stage.populations} populations died out: all of their "
-                "particles came to one level, as with a margin that moves in jumps. They count "
-                "with 0",
+                f"{stage.extinct} of {number_of(stage.populations, 'population')} died out: all "
+                "of their particles came to one level, as with a margin that moves in jumps. "
+                "They count with 0",
                 serious=False,
             )
         )

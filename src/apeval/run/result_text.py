@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from apeval.errors import number_of
 from apeval.remedies import remedies, unbroken
 
 if TYPE_CHECKING:
@@ -117,8 +118,9 @@ def _basis(result: Result) -> Iterable[str]:
     )
     yield line(
         "simulated",
-        f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on "
-        f"{final.episodes:,} from {_drawn(result)} with {final.failures:,} failures "
+        f"{number_of(result.steps, 'decision')} in {number_of(result.episodes, 'episode')}; the "
+        f"estimate rests on {final.episodes:,} from {_drawn(result)} with "
+        f"{number_of(final.failures, 'failure')} "
         f"(effectively {final.ess:.0f}){ended}",
     )
     if result.policy_memory:
@@ -153,6 +155,8 @@ def in_words(p: float, upper: float) -> str:
     >>> in_words(0.0, 3e-4)
     'no failure seen; at most about 1 in 3,300 episodes'
     """
+    if p <= 0.0 and upper >= 0.5:
+        return f"no failure seen; at most about {upper:.0%} of episodes"
     if p <= 0.0:
         return f"no failure seen; at most about 1 in {rounded(1.0 / upper)} episodes"
     if p >= 0.5:

@@ -188,7 +188,7 @@ def weights(it: ReportData, charts: Charts) -> list[Any]:
             "Effective failures (ESS)",
             number(d["ess"]),
             f"Monte Carlo's failures all count the same. At least {ENOUGH_COUNTED:.0f} are wanted."
-            if it.result["method"] == "mc"
+            if it.result["method"] == "mc" or final["failures"] == 1
             else f"The {count(final['failures'])} failures of unequal weight say as much as this "
             f"many of equal weight. At least {ENOUGH:.0f} are wanted.",
         ),
@@ -347,7 +347,7 @@ def failures(it: ReportData) -> list[Any]:
     if not rows:
         return [absent(_NO_EPISODES)]
     said = f"The {len(rows)} weightiest of {count(total)} failures" if total > len(rows) else (
-        f"All {count(total)} failures"
+        f"All {count(total)} failures" if total > 1 else "The one failure"
     )  # fmt: skip
     head = [
         tag("th", tag("button", title, type="button"), scope="col", aria_sort="none")

@@ -9,7 +9,7 @@ import numpy as np
 
 from apeval import validate
 from apeval.adapt.entrance import entrance
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, number_of
 from apeval.problem.draws import NATURE, Draws, make_key
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
@@ -79,7 +79,9 @@ def _checks(problem: Problem, episodes: int, seed: int, seconds: float) -> Itera
     stressed = _walks(contract, key, np.arange(half, episodes), begin + 2 * part, stress=True)
     spent = monotonic() - begin
     n, steps = sum(t.n for t in nominal + stressed), sum(t.steps for t in nominal + stressed)
-    yield Finding("shapes", True, f"right in {steps:,} decisions of {n:,} episodes")
+    yield Finding(
+        "shapes", True, f"right in {number_of(steps, 'decision')} of {number_of(n, 'episode')}"
+    )
     yield Finding("finite states", True, "no NaN or infinity in any view")
     yield from _density(problem, nominal + stressed, seed)
     yield _no_margin(problem) if problem.margin is None else _margin(problem, nominal + stressed)
@@ -188,7 +190,7 @@ def _margin(problem: Problem, traces: list[Trace]) -> Finding:
             f"return {proxy}"
         )
         return Finding("margin", False, f"{' and '.join(wrong)}: {remedy}")
-    told = f"agrees with the event in {failures:,} failures and {safe:,} other states"
+    told = f"agrees with the event in {number_of(failures, 'failure')} and {safe:,} other states"
     return Finding("margin", True, told if failures else f"{told}; no failure was seen")
 
 

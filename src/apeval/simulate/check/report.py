@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apeval.errors import ProblemError
+from apeval.errors import ProblemError, number_of
 from apeval.notebook_cards import card
 
 _SHOWN = 3  # findings that an error quotes
@@ -61,7 +61,7 @@ class CheckReport:
     def __str__(self) -> str:
         name = f"problem '{self.problem}'" if self.problem else "the problem"
         verdict = "passed" if self.ok else f"{len(self.bad)} to mend"
-        lines = [f"{name}: {len(self.findings)} checks, {verdict}"]
+        lines = [f"{name}: {number_of(len(self.findings), 'check')}, {verdict}"]
         lines += [f"  {finding}" for finding in self.findings]
         if not self.complete:
             lines.append("  the other checks can run once this is mended")
