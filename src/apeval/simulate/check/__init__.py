@@ -151,10 +151,11 @@ def _undisturbed(contract: Contract, key: IntArray, until: float) -> Iterator[Fi
         return
     failures = trace.failures(problem.horizon, problem.horizon_kind)
     if failures:
+        verb = "fails" if failures == 1 else "fail"
         yield Finding(
             UNDISTURBED,
             True,
-            f"{failures} of {trace.n} episodes fail also without disturbance (all of them at their "
+            f"{failures} of {trace.n} episodes {verb} also without disturbance (all at their "
             "medians, or at their likeliest outcomes): the policy needs no bad luck to fail, or "
             "the failure event or the horizon is not what was meant",
             remark=True,
