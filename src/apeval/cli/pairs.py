@@ -33,9 +33,9 @@ def compare_in_pairs(
             "both policies are the same: give the problem with policy B as well, or what differs, "
             "--set-a problem.NAME=… --set-b problem.NAME=…"
         )
-    if not {"steps", "episodes"} & given.keys():
+    open_budget = not {"steps", "episodes"} & given.keys()
+    if open_budget:
         given["steps"] = 2 * DEFAULT_STEPS
-        tell_budget(given["steps"], json)
     (a, settings), (b, _) = (
         build_problem(full_address(name), [*assignments, *more])
         for name, more in zip((first, second or first), own, strict=True)
@@ -52,6 +52,8 @@ def compare_in_pairs(
     if json:
         print_json(found.as_json())
         return
+    if open_budget:
+        tell_budget(2 * DEFAULT_STEPS, json)
     say(str(found))
     if out is not None:
         note(f"  stored in            {out}")

@@ -51,9 +51,9 @@ def run_problem(
     problem, settings = build_problem(full_address(name), assignments)
     if view is not None:
         problem = problem.seen_as(view)
-    if not {"steps", "episodes", "target_error"} & given.keys():
+    open_budget = not {"steps", "episodes", "target_error"} & given.keys()
+    if open_budget:
         given["steps"] = DEFAULT_STEPS
-        tell_budget(DEFAULT_STEPS, json)
     earlier = [] if extend is None else extended_runs(extend, problem, given.get("seed"), out)
     given.setdefault("seed", next_seed(earlier))
     recorder = None if out is None else _recorder(out, problem, earlier, fresh)
@@ -70,11 +70,13 @@ def run_problem(
         )
         if log is not None:
             log.finish(result)
+    if open_budget:
+        tell_budget(DEFAULT_STEPS, json)
     show_result(result, earlier, memory, None if recorder is None else recorder.folder, json)
 
 
 def tell_budget(steps: int, json: bool) -> None:
-    """Say which budget a run has that was given none."""
+    """Say which budget a run had that was given none; the live view shows it while it runs."""
     if not json:
         note(
             f"budget: {steps:,} decisions, since none was given; {Option('steps')} or "
