@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from apeval.adapt.entrance import entrance
 from apeval.estimate.plain_monte_carlo import nominal_length, times_wider
-from apeval.learn.method import find_method
 from apeval.problem.problem import Problem
 from apeval.remedies import Note, Option
 from apeval.run.frozen_stage import FrozenStage
@@ -48,11 +47,16 @@ def wider_note(
 
 def _unseen(problem: Problem, method: str) -> list[Note]:
     """Without a failure it is said elsewhere what Monte Carlo would show."""
-    if method == SPLITTING or find_method(SPLITTING).suits(problem) is not None:
+    if method == SPLITTING or not _can_split(problem):
         return []
     split = Option("method", SPLITTING)
     text = f"{split} learns no adversary and climbs along the margin towards failures: try it"
     return [Note(f"{text} with the same budget", serious=False)]
+
+
+def _can_split(problem: Problem) -> bool:
+    """As the method itself says, which is not loaded for a remark."""
+    return problem.margin is not None and problem.longest > 1
 
 
 def _nominal_episodes(simulation: Simulation, frozen: FrozenStage) -> float:
@@ -70,7 +74,7 @@ def _tools(problem: Problem, method: str, long: bool) -> str:
     tools = [f"Use {Option('method', MC)}"]
     if long and method != SPLITTING:
         split = f"{Option('method', SPLITTING)}, which learns no adversary, where failure is rare"
-        if find_method(SPLITTING).suits(problem) is None:
+        if _can_split(problem):
             tools.append(f"try {split}")
         elif problem.margin is None:
             tools.append(f"give a margin, {entrance(problem).margin}, and try {split}")
