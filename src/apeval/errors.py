@@ -26,6 +26,15 @@ def harmless(text: str) -> str:
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def number_of(n: int, what: str) -> str:
+    """A count with its noun, in the plural where it is one.
+
+    >>> number_of(1, "episode"), number_of(2_000, "episode")
+    ('1 episode', '2,000 episodes')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
 def one_line(text: str) -> str:
     r"""A text as one line that can be read.
 

@@ -27,6 +27,7 @@ FLAGS = {
     "on_fault": "on-fault",
     "pilot_steps": "pilot-steps",
     "problem": "problem",
+    "return_episodes": "return-episodes",
     "seed": "seed",
     "steps": "steps",
     "target_error": "target-error",

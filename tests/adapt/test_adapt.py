@@ -436,7 +436,10 @@ def test_mistakes_are_refused_at_once(changes: dict[str, Any], says: str) -> Non
 def test_environments_that_cannot_be_made() -> None:
     noise = {"policy": lambda obs: [0.0], "disturb": apeval.ActionNoise(std=1.0)}
     for env, says in (
-        ("NoSuchEnv-v0", "gymnasium cannot make 'NoSuchEnv-v0'"),
+        ("NoSuchEnv-v0", "gymnasium cannot make 'NoSuchEnv-v0'.* write its module before the id"),
+        ("ALE/NoSuch-v5", "it comes with ale_py.* write 'ale_py:ALE/NoSuch-v5'"),
+        ("PandaReach-v0", "it comes with panda_gym.* after pip install panda-gym"),
+        ("CartPole-v9", "versioned environments"),
         (Line(), "function that makes one"),
         (lambda: None, "without reset and step"),
         (3, "given a int"),

@@ -170,7 +170,7 @@ def test_a_template_runs_as_it_is(run: Callable[..., Outcome], kind: str) -> Non
     assert "noqa" not in Path("mine.py").read_text("utf-8")
     code, out, _ = run("check", "mine.py", "--episodes", "40", "--seconds", "2")
     assert code == 0, out
-    assert "7 checks, passed" in out
+    assert "8 checks, passed" in out
     code, out, err = run("run", "mine.py:problem", "--episodes", "60", "--json")
     assert code == 0, err
     assert json.loads(out)["problem"] == "mine.py:problem"

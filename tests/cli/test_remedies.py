@@ -17,6 +17,7 @@ from apeval.adapt.new import write_template
 from apeval.cli.main import commands
 from apeval.errors import ApevalError
 from apeval.estimate.warnings import joined
+from apeval.hardening.loop import HardenSettings
 from apeval.plugins import folders
 from apeval.remedies import (
     COMMANDS,
@@ -90,7 +91,8 @@ def flags() -> set[str]:
 
 def test_every_option_and_call_is_one_in_python_and_on_the_command_line() -> None:
     functions = (
-        apeval.evaluate, apeval.plan, apeval.resume, apeval.Recorder.__init__, write_template
+        apeval.evaluate, apeval.plan, apeval.resume, apeval.Recorder.__init__, write_template,
+        HardenSettings,
     )  # fmt: skip
     arguments = {name for it in functions for name in inspect.signature(it).parameters}
     assert set(FLAGS) <= arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -162,3 +163,10 @@ def test_mc_at_the_edges() -> None:
         assert result.estimate == float(always)
         assert result.standard_error == 0.0
         assert result.interval == clopper_pearson(100 if always else 0, 100, 0.95)
+
+
+def test_one_episode_is_said_in_the_singular() -> None:
+    text = " ".join(str(apeval.evaluate(apeval.make("walk"), "mc", episodes=1, seed=0)).split())
+    assert "no failure in 1 episode of" in text
+    assert "in 1 episode; the estimate" in text
+    assert not re.search(r"\b1 (episodes|failures|decisions)", text)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.hardening.test_adversarial_env import drift
+from typer.testing import CliRunner
 
 import apeval
+from apeval.cli.main import app
 from apeval.errors import ApevalError
 from apeval.hardening.rounds import BETTER, NOT_SHOWN, WORSE, judged
 
@@ -58,6 +60,20 @@ def test_a_better_policy_is_shown_to_be_better(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "h" / "harden.json").read_text())
     assert kept["rounds"][1]["estimate"] == last.estimate
     assert apeval.load(tmp_path / "h" / last.folder).result.estimate == last.estimate
+    assert f"use the policy {tmp_path / 'h' / 'policy-1.pkl'}" in joined(str(found))
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "h")])
+    assert shown.output == f"{found}\n"
+    page = tmp_path / "both.html"
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "h"), "--out", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "2 runs compared" in page.read_text("utf-8")
+    with pytest.raises(ApevalError, match=r"folder of a hardening.*round-0"):
+        apeval.load(tmp_path / "h")
+
+
+def joined(text: str) -> str:
+    """Without line breaks, which may stand in a path as well."""
+    return " ".join(text.split())
 
 
 def test_a_worse_policy_is_said_to_be_worse_and_not_kept(tmp_path: Path) -> None:
@@ -71,6 +87,8 @@ def test_a_worse_policy_is_said_to_be_worse_and_not_kept(tmp_path: Path) -> None
 def test_a_policy_that_stays_as_it_is_is_not_shown_to_be_better(tmp_path: Path) -> None:
     found = apeval.harden(drift(), Gain(0.3), tmp_path, steps=5, train=turned(0.0), **LITTLE)
     assert (found.verdict, found.best) == (NOT_SHOWN, 0)
+    assert "stay with the policy that was given" in joined(str(found))
+    assert "policy-1.pkl" in str(found)
 
 
 def test_a_training_that_raises_loses_nothing_and_the_same_call_goes_on(tmp_path: Path) -> None:
@@ -114,11 +132,18 @@ def test_success_is_refused_where_less_could_be_seen_than_there_was() -> None:
     verdict, why = judged(new, old, found, 1e-3)
     assert verdict == NOT_SHOWN
     assert "return_episodes=29956" in why
-    doubtful: Any = SimpleNamespace(trusted=False, warnings=["few failures"])
+    said = 'few failures. Hold it against `method="mc"`'
+    doubtful: Any = SimpleNamespace(trusted=False, estimate=1e-6, warnings=[said])
     assert judged(doubtful, old, found, 1e-9) == (
         NOT_SHOWN,
         "the new policy's number is not to be trusted: few failures",
     )
+    said = 'no failure in 800 episodes. Try `method="mc"` with the same budget'
+    final = SimpleNamespace(episodes=800)
+    never: Any = SimpleNamespace(trusted=False, estimate=0.0, final=final, warnings=[said])
+    why = judged(never, old, found, 1e-9)[1]
+    assert "the new policy did not fail in 800 episodes" in why
+    assert why.endswith("raise `episodes=`")
 
 
 def test_bad_arguments_are_refused(tmp_path: Path) -> None:

@@ -212,6 +212,26 @@ def test_a_second_opinion_has_its_part_of_the_budget_and_is_stored(tmp_path: Pat
     assert run.learning is not None  # those of the second opinion do not count
 
 
+def test_a_second_opinion_without_a_failure_confirms_nothing() -> None:
+    problem = apeval.make("ar1")
+    result = apeval.evaluate(problem, "mc", steps=5_000, seed=1, second_opinion=True)
+    assert result.estimate == 0.0
+    text = " ".join(str(result).split())
+    assert "splitting saw no failure either, so nothing is confirmed" in text
+    assert "agrees" not in text
+
+
+def test_a_budget_that_is_left_is_told() -> None:
+    """A pilot that comes to no failure makes particles look dear."""
+    problem = apeval.make("gaussian-sum", beta=1.0, steps=4)
+    result = apeval.evaluate(problem, "splitting", episodes=1_000, seed=0)
+    left = 1_000 - result.episodes
+    told = [text for text in result.warnings if "of the budget were not used" in text]
+    assert len(told) == (left > 50)
+    assert left > 50
+    assert f"{left:,} of 1,000 episodes" in told[0]
+
+
 def test_a_second_opinion_that_disagrees_is_said() -> None:
     other = SecondOpinion("splitting", 0.2, 1e-3, (5e-4, 2e-3), 40, 0.1, (0.05, 0.2), False)
     (note,) = opinion_notes(other)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import apeval
+from apeval.cli.main import app
 from apeval.estimate.interval import estimate
 from apeval.results.folder import load
 from apeval.results.report import write_report
@@ -376,3 +378,34 @@ def test_the_command_writes_the_file(
         main()
     assert not stop.value.code
     assert out.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_without_out_only_a_report_of_the_same_run_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    problem = apeval.make("one-step", beta=2.0)
+    for name, episodes in (("a", 60), ("b", 70)):
+        record(tmp_path / name, problem, method="mc", episodes=episodes)
+    for words, code in ((["a"], 0), (["a"], 0), (["b"], 1), (["b", "--out", "report.html"], 0)):
+        assert CliRunner().invoke(app, ["report", *words]).exit_code == code, words
+    (tmp_path / "report.html").write_text("mine")
+    refused = CliRunner().invoke(app, ["report", "b"])
+    assert "is no report of b: name the file to write" in str(refused.exception)
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+def test_the_report_names_no_push_where_chance_decides(tmp_path: Path) -> None:
+    """Failures that no disturbance causes; the old code named the largest of 120 means."""
+    problem = apeval.Problem(
+        nominal=apeval.Normal([0.0, 0.0], [1.0, 1.0]),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: draws.uniform(1),
+        failed=lambda x: x[:, 0] < 0.02,
+        judge_at_end=True,
+        horizon=60,
+    )
+    run = record(tmp_path / "run", problem, method="mc", episodes=400, check=False)
+    text = write_report([run], tmp_path / "report.html").read_text("utf-8")
+    assert "No push stands out" in text
+    assert "The strongest push" not in text

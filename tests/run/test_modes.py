@@ -17,8 +17,10 @@ from apeval.problem.laws import Disturbance, Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray
 from apeval.run import failure_log
+from apeval.run.failure_log import Failure
 from apeval.run.failure_modes import find_modes
 from apeval.run.frozen_stage import FrozenStage, run_frozen_stage
+from apeval.run.typical_push import NO_OUTCOME, NOTHING, typical_of
 from apeval.simulate.adversary import Nominal, mixture
 from apeval.simulate.replay import replay
 from apeval.simulate.simulation import Budget, Simulation
@@ -152,7 +154,7 @@ def test_the_result_reads_as_one_page() -> None:
     result = apeval.evaluate(problem, "mc", steps=6_000, below=0.5, seed=0)
     text = str(result)
     assert "1. high" in text
-    assert "shown at 95 % confidence" in text
+    assert "shown at 95 % confidence, one-sided" in text
     assert "about 1 in" in text
     assert max(len(line) for line in text.splitlines()) <= 100
     assert result.trusted
@@ -202,3 +204,64 @@ def test_where_everything_fails_no_disturbance_stands_out() -> None:
     (mode,) = apeval.evaluate(apeval.make("always"), "mc", episodes=300, seed=0).modes
     assert mode.typical == "no disturbance stands out"
     assert mode.push is None
+
+
+def failing(z: FloatArray, p: FloatArray | None = None) -> Failure:
+    """A failure with these whitened disturbances, or outcomes of nominal probabilities p."""
+    none = np.zeros((len(z), 0))
+    t = np.arange(len(z))
+    return Failure(0, 1, t, z, none if p is None else p, none, 0, none, z)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
+def test_chance_is_hardly_ever_named_as_a_push(spread: float) -> None:
+    """Failures that no disturbance caused, a few of uneven weights, 240 means each: a right bound
+    of 5 % names one in 24 or more of 200 with probability < 1e-4. The largest mean of 8 failures
+    exceeds the old bound of 0.5 nearly always."""
+    rng, named, large = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        z = rng.standard_normal((8, 80, 3))
+        w = np.exp(spread * rng.standard_normal(8))
+        words, push = typical_of([failing(it) for it in z], w, np.arange(8), 0.95)
+        named += push is not None
+        large += np.abs(np.average(z, axis=0, weights=w)).max() > 0.5
+        assert (words == NOTHING) == (push is None)
+    assert large == 200
+    assert named < 24
+
+
+def test_branches_of_one_episode_are_one_look_at_it() -> None:
+    """Forty failures that came from two roots, alike but for their roots; bound as above."""
+    rng, named = np.random.default_rng(1), 0
+    for _ in range(200):
+        z = np.repeat(rng.standard_normal((2, 40, 3)), 20, axis=0)
+        members = [failing(it) for it in z]
+        words, _ = typical_of(members, np.ones(40), np.repeat([0, 1], 20), 0.95)
+        named += words != NOTHING
+        assert typical_of(members, np.ones(40), np.arange(40), 0.95)[0] != NOTHING
+    assert named < 24
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_a_push_is_named_from_few_failures(steady: bool) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((8, 80, 3))
+    z[:, slice(None) if steady else 40, 1] += 0.5 if steady else 3.0
+    words, push = typical_of([failing(it) for it in z], np.ones(8), np.arange(8), 0.95)
+    assert push is not None
+    assert push["component"] == 2
+    assert push["decision"] == (0 if steady else 41)
+    assert ("steadily" in words) == steady
+
+
+def test_an_outcome_is_named_only_where_it_comes_more_often() -> None:
+    """Bound as above: 5 % of 200."""
+    rng, named = np.random.default_rng(0), 0
+    p = np.tile([0.9, 0.05, 0.03, 0.02], (20, 1))
+    for _ in range(200):
+        drawn = [rng.choice(4, 20, p=p[0])[:, None] for _ in range(6)]
+        chance = [replace(failing(p, p), a_E=it) for it in drawn]
+        named += typical_of(chance, np.ones(6), np.arange(6), 0.95)[0] != NO_OUTCOME
+    assert named < 24
+    often = [replace(it, a_E=np.full((20, 1), 2)) for it in chance]
+    assert typical_of(often, np.ones(6), np.arange(6), 0.95)[0].startswith("outcome 2 in 100%")

@@ -204,3 +204,13 @@ def test_the_command_compares_and_stops_when_decided(tmp_path) -> None:  # type:
     assert answer.exit_code == 0, answer.output
     assert "A fails more often than B" in answer.output
     assert json.loads(out.read_text())["pairing"]["anytime"] is True
+
+
+def test_one_problem_with_two_settings_is_given_once() -> None:
+    words = ["compare-policies", "one-step", "--set-a", "problem.beta=2", "--steps", "600"]
+    answer = CliRunner().invoke(app, [*words, "--set-b", "problem.beta=3", "--json"])
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.output)["verdict"] == "more often"
+    for same in ([], ["--set-b", "problem.beta=2"]):
+        refused = CliRunner().invoke(app, [*words[: 4 if same else 2], *same, "--steps", "600"])
+        assert "both policies are the same" in str(refused.exception)

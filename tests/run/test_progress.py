@@ -77,6 +77,16 @@ def test_a_pipe_stays_silent(
     assert capfd.readouterr().err == ""
 
 
+def test_a_budget_that_nobody_gave_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "one-step", "--method", "mc"]
+    for more, said in (((), True), (("-q",), False), (("--json",), False), (DEMO[4:6], False)):
+        assert command(monkeypatch, *words, *more) == 0
+        out = capfd.readouterr().out
+        assert ("budget: 9,000 decisions, since none was given; --steps or" in out) == said
+
+
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_quiet_leaves_the_result_alone(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

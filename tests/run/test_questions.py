@@ -356,6 +356,32 @@ def test_a_plan_tells_what_the_run_takes() -> None:
     assert plan.monte_carlo_episodes == pytest.approx(1.96**2 / (plan.estimate * 0.05**2), rel=1e-3)
 
 
+def test_a_plan_takes_monte_carlo_where_it_costs_no_more() -> None:
+    """Three in ten episodes fail, and no disturbance has to do with it."""
+    problem = apeval.Problem(
+        nominal=apeval.Normal(0.0, 1.0),
+        reset=lambda draws: np.zeros((draws.n, 1)),
+        step=lambda x, a_A, a_E, draws: draws.uniform(1),
+        failed=lambda x: x[:, 0] < 0.3,
+        judge_at_end=True,
+        horizon=5,
+    )
+    plan = apeval.plan(problem, 0.1, pilot_steps=4_000, check=False)
+    assert plan.steps is not None
+    assert plan.recommended == "mc"
+    assert 'method="mc"' in plan.command
+    assert "so take it" in " ".join(str(plan).split())
+    asked = apeval.plan(problem, 0.1, pilot_steps=4_000, method="ape", check=False)
+    assert asked.recommended == "ape"
+    assert any('`method="mc"`' in text for text in asked.warnings)
+    short = apeval.plan(problem, 0.2, pilot_steps=250, check=False)
+    assert short.steps is None
+    assert short.recommended == "mc"
+    assert "no more than a longer pilot" in " ".join(str(short).split())
+    rare = apeval.plan(apeval.make("one-step", beta=4.0), 0.2, pilot_steps=2_000)
+    assert rare.recommended == rare.method == "ape"
+
+
 def test_a_small_target_error_can_be_reached() -> None:
     """The batches of learning that count must not keep their share of the error for ever."""
     result = apeval.evaluate(apeval.make("int-v1"), target_error=0.025, steps=200_000, seed=3)

@@ -23,6 +23,7 @@ from apeval.problem.laws import (
     TruncatedNormal,
 )
 from apeval.problem.problem import Problem
+from apeval.run.evaluate import evaluate
 from apeval.simulate.check import check_problem
 from apeval.simulate.check.density import bernstein, empirical_bernstein
 
@@ -423,5 +424,62 @@ def test_thresholds_hold_their_level() -> None:
 
 def test_a_name_is_in_the_report() -> None:
     assert str(check_problem(replace(gusts(), name="mine"), episodes=4)).startswith(
-        "problem 'mine': 7 checks, passed"
+        "problem 'mine': 8 checks, passed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "none of 4 episodes fails without disturbance"),
+        ({"agent": lambda x: np.full((len(x), 1), 2.0)}, "4 of 4 episodes fail also without"),
+        ({"judge_at_end": True, "agent": lambda x: x + 1.0}, "4 of 4 episodes fail also without"),
+        ({"horizon_kind": 1}, "4 of 4 episodes fail also without"),
+        (
+            {"nominal": Categorical([0.9, 0.1]), "agent": lambda x: 0.3 + 0.0 * x},
+            "none of 4 episodes fails without disturbance",
+        ),
+    ],
+)
+def test_it_is_told_whether_a_policy_fails_by_itself(changes: dict[str, Any], says: str) -> None:
+    report = check_problem(gusts(**changes), episodes=8)
+    (found,) = (f for f in report.findings if f.name == "undisturbed")
+    assert found.ok
+    assert says in found.message
+    assert found.remark == ("fail also" in says)
+
+
+def test_a_disturbed_start_is_taken_in_its_middle() -> None:
+    off = gusts(initial=Normal(9.0, 0.1), reset=lambda draws, a_0: a_0)
+    report = check_problem(off, episodes=8)
+    assert "4 of 4 episodes fail also" in str(report)
+
+
+def test_a_missing_margin_is_told_in_the_words_of_the_door() -> None:
+    plain = check_problem(gusts(margin=None), episodes=8)
+    assert plain.ok
+    assert "note margin: there is none" in str(plain)
+    assert "Problem(…, margin=lambda x:" in str(plain)
+    swing = from_gymnasium(
+        Swing, nominal=Normal(0.0, 0.3), failed=lambda obs, term, trunc, info: term, horizon=8
+    )
+    assert "from_gymnasium(…, margin=lambda obs, " in str(check_problem(swing, episodes=8))
+    wrong = from_gymnasium(
+        Swing,
+        nominal=Normal(0.0, 0.3),
+        failed=lambda obs, term, trunc, info: term,
+        margin=lambda obs, term, trunc, info: -1.0,
+        horizon=8,
+    )
+    (bad,) = check_problem(wrong, episodes=8).bad
+    assert "failed=lambda obs: margin(obs) <= 0" in bad.message
+    assert "failed(x)" not in bad.message
+
+
+def test_a_result_says_that_the_policy_fails_by_itself() -> None:
+    falls = gusts(agent=lambda x: np.full((len(x), 1), 2.0))
+    result = evaluate(falls, "mc", episodes=20)
+    assert any("fail also without disturbance" in text for text in result.warnings)
+    assert not any(
+        "without disturbance" in t for t in evaluate(gusts(), "mc", episodes=20).warnings
     )

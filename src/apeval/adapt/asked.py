@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apeval.errors import ApevalError, SimulationError, blame
+from apeval.errors import ApevalError, SimulationError, blame, number_of
 from apeval.problem.argument_copies import own
 
 Answer = tuple[Any, float, bool, bool, dict[str, Any]]
@@ -57,5 +57,5 @@ def stepped(env: Any, action: Any) -> Answer:
 
 def _size(answer: Any) -> str:
     if isinstance(answer, tuple):
-        return f"{len(answer)} values"
+        return number_of(len(answer), "value")
     return f"a {type(answer).__name__}"

@@ -192,11 +192,16 @@ class Disturbed:
         step = StepRecord(
             obs, reward, self.total_reward, action, info, terminated, truncated, on.env
         )
+        self.judge(step)
+        self.over = terminated or truncated or self.taken == plan.horizon
+        return bool(self.kind or self.over)
+
+    def judge(self, step: StepRecord) -> None:
+        """What the step was: a failure, and how near to one."""
+        plan = self.plan
         self.kind = as_kind(told("fails", plan.fails, step), plan.kinds)
         if plan.margin is not None:
             self.closest = min(self.closest, as_distance(told("margin", plan.margin, step)))
-        self.over = terminated or truncated or self.taken == plan.horizon
-        return bool(self.kind or self.over)
 
     def close_decision(self) -> Answer:
         """What the environment said last, with the decision's verdict."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.errors import ProblemError
+from apeval.errors import ProblemError, number_of
 from apeval.problem.types import Array, FloatArray, IntArray
 
 
@@ -19,8 +19,9 @@ def as_kind(said: Any, kinds: tuple[str, ...]) -> int:
         return int(said)
     if isinstance(said, int | np.integer):
         raise ProblemError(
-            f"fails returned {said}, but there are {len(kinds)} kinds ({', '.join(kinds)}): return "
-            "0 for no failure, k for kinds[k - 1], and name every kind in kinds="
+            f"fails returned {said}, and kinds= names {number_of(len(kinds), 'kind')} "
+            f"({', '.join(kinds)}): return 0 for no failure, k for "
+            "kinds[k - 1], and name every kind in kinds="
         )
     raise ProblemError(
         f"fails returned a {type(said).__name__}{_shape(said)}, expected True or False for one "

@@ -13,13 +13,16 @@ from apeval.adapt.decision_layout import DecisionLayout, as_horizon, as_sources
 from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.disturbed import VERDICT, DecisionOutcome, Disturbed, EpisodePlan
 from apeval.adapt.given_policy import as_policy
+from apeval.adapt.gym_ids import not_made
 from apeval.adapt.judges import StepJudge, as_judge
 from apeval.adapt.observation_parts import require_small
 from apeval.adapt.spaces import check_space
+from apeval.adapt.step_signals import FromSteps, SignalPlan, as_signals
 from apeval.adapt.views import AskedView
 from apeval.errors import ApevalError, ProblemError, blame
 from apeval.problem.gym import Running, flat_observation, fleet_problem, over
 from apeval.problem.problem import Problem
+from apeval.problem.specification.event import FailureEvent
 from apeval.problem.types import FloatArray, IntArray
 
 
@@ -54,7 +57,9 @@ def from_env(
         fails: When an episode fails: ``"terminated"``, ``"info.crashed"``, ``"horizon"`` (it was
             still under way at the end), or a function, called after every step, that asks by the
             names of its parameters for obs, reward, total_reward (the return so far), action (as
-            applied), info, terminated, truncated and env. A parameter with a default keeps it.
+            applied), info, terminated, truncated and env. A parameter with a default keeps it. Or
+            what `apeval.spec` returns, whose signals are such functions, and whose robustness is
+            the margin.
         margin: The distance to failure, ≤ 0 exactly where it fails: a function in the same forms,
             or ``"info.gap"``. It makes rare failures easier to find.
         horizon: Environment steps at the most; by default the environment's own limit.
@@ -105,7 +110,8 @@ def from_env(
     at_horizon = isinstance(fails, str) and fails == "horizon"
     if at_horizon and horizon is None:
         raise ProblemError("fails='horizon' needs horizon=, the number of steps allowed")
-    plan = EpisodePlan(
+    event = fails if isinstance(fails, FailureEvent) else None
+    parts_of_plan = (
         make,
         fitted,
         tuple(sources),
@@ -114,11 +120,17 @@ def from_env(
         nature.frames,
         nature.whole,
         horizon,
-        STILL_RUNNING if at_horizon else as_judge("fails", fails),
+        STILL_RUNNING if at_horizon or event else as_judge("fails", fails),
         None if margin is None else as_judge("margin", margin),
         kinds,
         nature.acts_first,
     )
+    plan = EpisodePlan(*parts_of_plan)
+    failed: Kinds | FailureEvent = Kinds()
+    if event is not None:
+        names, signals = as_signals(event)
+        plan = SignalPlan(*parts_of_plan, signals=signals, names=names)
+        failed = event.read_by(FromSteps(plan))
     seen_by_default = WithNature() if nature.start_code or remembers else FlatObservations()
     return fleet_problem(
         plan,
@@ -126,7 +138,7 @@ def from_env(
         start=_begin,
         nominal=nature.step_code.law(),
         initial=None if nature.start_code is None else nature.start_code.law(),
-        failed=Kinds(),
+        failed=failed,
         done=over,
         margin=None if margin is None else Margins(),
         horizon=nature.horizon,
@@ -163,7 +175,7 @@ class _Maker:
             return gymnasium.make(self.env, disable_env_checker=True, **limit, **self.options)
         except Exception as error:
             raise ApevalError(
-                f"gymnasium cannot make '{self.env}': {' '.join(str(error).split())}"
+                f"gymnasium cannot make '{self.env}': {not_made(self.env, error)}"
             ) from error
 
     def _from_function(self) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.errors import ProblemError
+from apeval.errors import ProblemError, number_of
 from apeval.problem.draws import Draws, make_key
 from apeval.problem.types import Array
 
@@ -179,4 +179,8 @@ def as_stepped(answer: Any) -> Stepped:
 
 
 def _size(answer: Any) -> str:
-    return f"{len(answer)} values" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
+    return (
+        number_of(len(answer), "value")
+        if isinstance(answer, tuple)
+        else f"a {type(answer).__name__}"
+    )

@@ -15,6 +15,7 @@ from typing import Any
 
 from apeval.errors import ProblemError
 from apeval.problem.argument_copies import own
+from apeval.problem.specification.event import FailureEvent
 
 
 @dataclass(slots=True)  # not frozen, which costs microseconds each time
@@ -90,6 +91,11 @@ def as_judge(what: str, given: Any) -> StepJudge:
         return StepJudge(_itself, (given,))
     if isinstance(given, str) and given.startswith("info.") and len(given) > 5:
         return StepJudge(_FromInfo(what, given.removeprefix("info.")), ("info",))
+    if isinstance(given, FailureEvent):
+        raise ProblemError(
+            f"{what} is a specification: from_env takes one as fails=, and apeval.Problem as "
+            "failed=; elsewhere give a function of a step"
+        )
     if isinstance(given, str) or not callable(given):
         raise ProblemError(
             f"{what} is {given!r}: give 'terminated', 'truncated', 'info.NAME' or a function of "

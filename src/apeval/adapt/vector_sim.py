@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.asked import asked
+from apeval.adapt.gym_ids import not_made
 from apeval.adapt.rows import Precision, as_batch, put
 from apeval.errors import ApevalError, ProblemError, SimulationError, blame
 from apeval.problem.argument_copies import own
@@ -96,8 +97,7 @@ class VectorMaker:
             return gymnasium.make_vec(name, num_envs=self.num_envs, **given)
         except Exception as error:
             raise ApevalError(
-                f"gymnasium cannot make '{name}' as a vector environment: "
-                f"{' '.join(str(error).split())}"
+                f"gymnasium cannot make '{name}' as a vector environment: {not_made(name, error)}"
             ) from error
 
     def _by_function(self, make: Any, seeds: Sequence[int] | None) -> Any:

@@ -46,6 +46,13 @@ def harden(
     failure_reward: Annotated[
         float, typer.Option(help="Added to the reward of a step that fails, such as -100.")
     ] = 0.0,
+    return_episodes: Annotated[
+        int,
+        typer.Option(
+            help="Nominal episodes for the return, and for failures that the adversary may have "
+            "missed; at least 3 over the old failure probability, for a verdict of better."
+        ),
+    ] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same policies.")] = 0,
     method: Method = None,
     settings: Settings = None,
@@ -87,6 +94,7 @@ def harden(
         weights=weights,
         train_on=train_on,
         failure_reward=failure_reward,
+        return_episodes=return_episodes,
         seed=seed,
     )
     if json:

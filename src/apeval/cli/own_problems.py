@@ -67,5 +67,8 @@ def _as_json(report: CheckReport) -> dict[str, object]:
         "problem": report.problem,
         "ok": report.ok,
         "complete": report.complete,
-        "findings": [{"name": f.name, "ok": f.ok, "message": f.message} for f in report.findings],
+        "findings": [
+            {"name": f.name, "ok": f.ok, "remark": f.remark, "message": f.message}
+            for f in report.findings
+        ],
     }

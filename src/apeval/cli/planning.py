@@ -42,7 +42,7 @@ def plan_budget(
         print_json(found.as_json())
     else:
         say(str(found))
-    if found.steps is None:
+    if found.steps is None and not found.recommended:
         raise typer.Exit(1)
 
 

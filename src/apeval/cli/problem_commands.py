@@ -232,8 +232,8 @@ def plan(
 ) -> None:
     """How large a budget, and how much time, does a wanted precision take?
 
-    A pilot run tells, and what plain Monte Carlo would take. Exit code 1 where the pilot saw too
-    few failures to plan from.
+    A pilot run tells, and what plain Monte Carlo would take, which is planned instead where that is
+    no more. Exit code 1 where the pilot saw too few failures to plan from.
 
     \b
     Examples:
@@ -250,7 +250,12 @@ def compare_policies(
     a: Annotated[
         str, typer.Argument(help="The problem with policy A: a name, or file.py:factory.")
     ],
-    b: Annotated[str, typer.Argument(help="The same problem with policy B.")],
+    b: Annotated[
+        str | None,
+        typer.Argument(
+            help="The same problem with policy B; by default A's, with --set-a and --set-b."
+        ),
+    ] = None,
     *,
     method: Method = None,
     given: Given,
@@ -287,7 +292,8 @@ def compare_policies(
     \b
     Examples:
       apeval compare-policies old.py:problem new.py:problem --steps 20000
-      apeval compare-policies int-v1 int-v1 --set-b problem.ego_speed=9.8 --steps 6000 --seed 1
+      apeval compare-policies int-v1 --set-b problem.ego_speed=9.8 --steps 6000 --seed 1
+      apeval compare-policies my.py --set-a problem.gain=0.3 --set-b problem.gain=0.32
       apeval compare-policies old.py new.py --episodes 50000 --until-decided
     """
     from apeval.cli.pairs import compare_in_pairs

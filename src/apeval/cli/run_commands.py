@@ -82,8 +82,14 @@ def report(
         list[Path], typer.Argument(help="Run folders; several are compared in one report.")
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="The HTML file to write.", **file_option("out"))
-    ] = Path("report.html"),
+        Path | None,
+        typer.Option(
+            "--out",
+            help="The HTML file to write; by default report.html, unless that exists and is not "
+            "a report of the same runs.",
+            **file_option("out"),
+        ),
+    ] = None,
     problem: OwnProblem = None,
     quiet: Quiet = False,
 ) -> None:

@@ -17,6 +17,7 @@ from apeval.cli.output import note, print_json, say
 from apeval.environments import make
 from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
+from apeval.remedies import Option
 from apeval.results.extension import relative
 from apeval.results.folder import Run
 from apeval.results.inputs import how_to_resume
@@ -50,7 +51,8 @@ def run_problem(
     problem, settings = build_problem(full_address(name), assignments)
     if view is not None:
         problem = problem.seen_as(view)
-    if not {"steps", "episodes", "target_error"} & given.keys():
+    open_budget = not {"steps", "episodes", "target_error"} & given.keys()
+    if open_budget:
         given["steps"] = DEFAULT_STEPS
     earlier = [] if extend is None else extended_runs(extend, problem, given.get("seed"), out)
     given.setdefault("seed", next_seed(earlier))
@@ -68,7 +70,18 @@ def run_problem(
         )
         if log is not None:
             log.finish(result)
+    if open_budget:
+        tell_budget(DEFAULT_STEPS, json)
     show_result(result, earlier, memory, None if recorder is None else recorder.folder, json)
+
+
+def tell_budget(steps: int, json: bool) -> None:
+    """Say which budget a run had that was given none; the live view shows it while it runs."""
+    if not json:
+        note(
+            f"budget: {steps:,} decisions, since none was given; {Option('steps')} or "
+            f"{Option('episodes')} sets it"
+        )
 
 
 def show_result(

@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from apeval.cli.output import print_json, say
+from apeval.hardening.rounds import read_hardening, rounds_in
 from apeval.results.extension import read_extension
 from apeval.results.folder import load
 
 
 def show_run(path: Path, json: bool) -> None:
-    """What the run printed, from its folder."""
+    """What the run printed, from its folder; or a hardening with all its rounds."""
+    if rounds_in(path):
+        hardening = read_hardening(path)
+        print_json(hardening.as_json()) if json else say(str(hardening))
+        return
     run = load(path)
     if json:
         print_json(run.result.as_json())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from apeval.errors import number_of
 from apeval.estimate.binomial import clopper_pearson
 from apeval.estimate.diagnostics import ENOUGH, Findings, diagnose
 from apeval.estimate.interval import Estimate
@@ -37,8 +38,8 @@ def sample_warnings(
     if estimate.value <= 0.0:
         notes.append(
             Note(
-                f"no failure in {sample.n:,} episodes of the frozen stage: only the upper end of "
-                "the interval says something" + _by_counting(sample, estimate, budget),
+                f"no failure in {number_of(sample.n, 'episode')} of the frozen stage: only the "
+                "upper end of the interval says something" + _by_counting(sample, estimate, budget),
                 more=10.0,
             )
         )

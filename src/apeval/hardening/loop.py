@@ -13,13 +13,14 @@ import numpy as np
 from apeval import validate
 from apeval.adapt.with_policy import PlannedProblem
 from apeval.atomic_files import write_bytes
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, number_of
 from apeval.hardening.environment import NONE, WEIGHTS, AdversarialEnv, adversarial_env
 from apeval.hardening.natures import widened
 from apeval.hardening.returns import NominalReturn, nominal_returns
 from apeval.hardening.rounds import (
     BETTER,
     NOT_SHOWN,
+    STATE,
     Hardening,
     Round,
     described,
@@ -40,7 +41,6 @@ from apeval.simulate.adversary import Mixture
 
 ADVERSARY, NOMINAL, WIDENED = "adversary", "nominal", "widened"
 TRAIN_ON = (ADVERSARY, NOMINAL, WIDENED)
-STATE = "harden.json"
 _TRAINING, _RETURNS = 1, 2  # what seeds are for
 _WIDENED_BY = 2.0
 
@@ -276,7 +276,7 @@ class _Loop:
 
     def _evaluated(self, policy: Any, number: int) -> None:
         s, problem = self.settings, self._problem(policy)
-        self.tell(f"round {number}: evaluating with {s.episodes:,} episodes")
+        self.tell(f"round {number}: evaluating with {number_of(s.episodes, 'episode')}")
         folder = f"round-{number}"
         recorder = _Keeps(self.out / folder)
         result = self._run(problem, number, recorder)

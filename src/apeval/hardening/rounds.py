@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from apeval.errors import ApevalError, number_of
 from apeval.hardening.returns import NominalReturn
+from apeval.remedies import Option, remedies
 from apeval.run.policy_comparison import PolicyComparison
 from apeval.run.result import Result, plain
 from apeval.run.result_text import line
 
+STATE = "harden.json"
 BETTER, NOT_SHOWN, WORSE = "better", "not shown", "worse"
 _UNSEEN = 0.05  # probability with which a failure mode at the detection limit is missed
 
@@ -103,9 +108,27 @@ class Hardening:
         """The file of the best policy, below the folder; empty where that is the one given."""
         return self.rounds[self.best].policy
 
+    def _next(self) -> str:
+        """Which policy to use, with its file."""
+        if self.best:
+            return f"use the policy {self._file(self.best)}"
+        last = self.rounds[-1]
+        if not last.number:
+            return "train it: no round is over yet"
+        kept = f"the trained one is kept in {self._file(last.number)}"
+        if self.verdict == NOT_SHOWN:
+            return f"stay with the policy that was given until more is shown; {kept}"
+        return f"stay with the policy that was given; {kept}"
+
+    def _file(self, number: int) -> str:
+        """A round's policy with the ending that its trainer gave it."""
+        path = Path(self.folder) / self.rounds[number].policy
+        return str(next(iter(sorted(path.parent.glob(f"{path.name}.*"))), path))
+
     def __str__(self) -> str:
         first, chosen = self.rounds[0], self.rounds[self.best or -1]
         lines = [f"hardening in {self.folder}", line("verdict", f"{self.verdict}: {chosen.why}")]
+        lines.append(line("next", self._next()))
         for it in self.rounds:
             lo, hi = it.interval
             text = f"{it.estimate:.3e} ({lo:.2e} … {hi:.2e})"
@@ -131,6 +154,31 @@ class Hardening:
         return "\n".join(lines)
 
 
+def read_hardening(folder: Path) -> Hardening:
+    """What `harden.json` of a folder holds.
+
+    Raises:
+        ApevalError: The file is damaged.
+    """
+    path = folder / STATE
+    try:
+        held = json.loads(path.read_text("utf-8"))
+        rounds = tuple(Round.from_json(it) for it in held["rounds"])
+        best, verdict = int(held["best"]), str(held["verdict"])
+        if not rounds or not 0 <= best < len(rounds):
+            raise ValueError("rounds are missing")
+        return Hardening(str(folder), rounds, best, verdict, bool(held["repeatable"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ApevalError(f"{path} is damaged ({error}): give another folder") from None
+
+
+def rounds_in(folder: Path) -> list[Path]:
+    """The run folders of a hardening, in order; none where the folder is no hardening."""
+    if not (folder / STATE).is_file():
+        return []
+    return [folder / it.folder for it in read_hardening(folder).rounds]
+
+
 def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> tuple[str, str]:
     """The verdict on a new policy beside the old one, with the reason.
 
@@ -141,17 +189,36 @@ def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> t
         return WORSE, "the new policy " + found.in_words().removeprefix("A ")
     if not new.trusted or not old.trusted:
         which, run = ("new", new) if not new.trusted else ("old", old)
-        return NOT_SHOWN, f"the {which} policy's number is not to be trusted: {run.warnings[0]}"
+        if run.estimate <= 0.0:
+            why = f"the {which} policy did not fail in {number_of(run.final.episodes, 'episode')}"
+            return (
+                NOT_SHOWN,
+                f"{why}, too few to say how rarely it does: raise {Option('episodes')}",
+            )
+        why = _without_methods(run.warnings[0])
+        return NOT_SHOWN, f"the {which} policy's number is not to be trusted: {why}"
     if limit >= old.estimate:
         needed = math.ceil(math.log(_UNSEEN) / math.log1p(-old.estimate)) if old.estimate else 0
         return NOT_SHOWN, (
             f"a failure mode of the new policy with a probability below {limit:.2g} may have gone "
             f"unseen, and the old policy failed with {old.estimate:.2g} in all: give "
-            f"return_episodes={needed}, nominal episodes that would show one"
+            f"{Option('return_episodes', needed)}, nominal episodes that would show one"
         )
     if found.verdict == "less often":
         return BETTER, "the new policy " + found.in_words().removeprefix("A ")
     return NOT_SHOWN, found.in_words()
+
+
+def _without_methods(text: str) -> str:
+    """A warning without the sentences that name another method, which one side of a comparison
+    alone cannot have."""
+    sentences = text.split(". ")
+    kept = [
+        it
+        for it in sentences
+        if not any(isinstance(r, Option) and r.name == "method" for r in remedies(it))
+    ]
+    return ". ".join(kept or sentences[:1])
 
 
 def detection_limit(result: Result, nominal_episodes: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from apeval.adapt.entrance import entrance
 from apeval.learn.lookahead import Lookahead
 from apeval.learn.method import Learner, PopulationPlan, method
 from apeval.learn.population import Forecast, MarginScore, Population, Score
@@ -37,8 +38,8 @@ class SplittingConfig:
 def _suits(problem: Problem) -> str | None:
     if problem.margin is None:
         return (
-            "splitting climbs along the margin, and the problem has none: give it one "
-            f"(docs/how-to/margin.md), or use {Option('method', 'mc')}"
+            "splitting climbs along the margin, and the problem has none: give it one, "
+            f"{entrance(problem).margin}, or use {Option('method', 'mc')}"
         )
     if problem.longest == 1:
         return (

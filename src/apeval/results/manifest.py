@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval.remedies import Call
 from apeval.results import journal
 from apeval.results.columns import LARGEST
 from apeval.results.fault_log import FAULTS
@@ -140,6 +141,11 @@ def _read(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise ApevalError(f"there is no run folder {folder}: give one that a run was stored in")
     path = folder / MANIFEST
+    if not path.exists() and (folder / "harden.json").is_file():
+        raise ApevalError(
+            f"{folder} is the folder of a hardening, whose rounds are run folders: give one of "
+            f"them, {Call('load', str(folder / 'round-0'))}"
+        )
     if not path.exists() and not path.is_symlink():
         raise ApevalError(
             f"{folder} is not a run folder (it has no {MANIFEST}): "

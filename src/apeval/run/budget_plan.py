@@ -11,6 +11,8 @@ from scipy.stats import norm
 
 from apeval import validate
 from apeval.estimate.needed import needed
+from apeval.estimate.plain_monte_carlo import nominal_length
+from apeval.estimate.precision_target import of_a_look
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective
 from apeval.problem.problem import Problem
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _FEWEST = 20.0  # effective failures that a plan needs
+_MC = "mc"
+_SPARE = 1.5  # times the decisions that Monte Carlo is expected to take, as the most it may
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ class Plan:
     """What to type next."""
     warnings: tuple[str, ...]
     """What to know before trusting the plan."""
+    recommended: str = ""
+    """The method of `command`: `method`, or mc where that takes no more and no method was asked
+    for; empty where the pilot cannot say."""
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain data.
@@ -97,14 +104,15 @@ class Plan:
                 ),
             ]
         if self.monte_carlo_episodes and self.monte_carlo_steps and self.monte_carlo_seconds:
-            lines.append(
-                line(
-                    "Monte Carlo",
-                    f"about {rounded(self.monte_carlo_episodes)} episodes "
-                    f"({rounded(self.monte_carlo_steps)} decisions) for the same, "
-                    f"{duration(self.monte_carlo_seconds)}",
-                )
+            text = (
+                f"about {rounded(self.monte_carlo_episodes)} episodes "
+                f"({rounded(self.monte_carlo_steps)} decisions) for the same, "
+                f"{duration(self.monte_carlo_seconds)}"
             )
+            if self.recommended == _MC and self.method != _MC:
+                other = self.method if self.steps is not None else "a longer pilot"
+                text += f": no more than {other}, so take it"
+            lines.append(line("Monte Carlo", text))
         lines.append(line("next", self.command))
         return "\n".join([title, *lines, *(line("warning", text) for text in self.warnings)])
 
@@ -149,6 +157,10 @@ class _Pilot(InMemory):
         if self.listener:
             self.listener(now)
 
+    def rate(self, result: Result) -> float:
+        """Decisions in a second of its last stage."""
+        return (result.steps - self.steps) / max(self.ended_at - self.learned_at, 1e-9)
+
 
 @with_options(PlanKeywords)
 def plan(
@@ -178,8 +190,9 @@ def plan(
             who simulates, and more: see `RunKeywords`.
 
     Returns:
-        The budget with its range, and what Monte Carlo would take. `steps` is None where the pilot
-        saw too few failures to say.
+        The budget with its range, and what Monte Carlo would take; where that is no more and you
+        asked for no method, `command` is one of Monte Carlo. `steps` is None where the pilot saw
+        too few failures to say.
 
     Raises:
         ApevalError: An argument is wrong.
@@ -202,26 +215,42 @@ def plan(
     said = [] if result.trusted else [text for text in result.warnings if not _asks(text)]
     final = None if pilot.outcome is None else _final(pilot.outcome)
     seen = 0.0 if final is None else _failures(final)
-    if pilot.outcome is None or final is None or seen < _FEWEST:
+    if pilot.outcome is None or final is None:
         return _unknown(result, target_error, _two_digits(_longer(seen) * steps), said, command)
+    nominal = nominal_length(pilot.outcome.sample)
+    counted = nominal * _monte_carlo(result.estimate, target_error, of_a_look(asked.confidence))
+    free = method is None and not asked.settings and result.method != _MC
+    if seen < _FEWEST:
+        longer = _two_digits(_longer(seen) * steps)
+        if free and counted <= longer:
+            return _counting(result, target_error, pilot, nominal, counted, command)
+        return _unknown(result, target_error, longer, said, command)
     n = needed(final, target_error, asked.confidence, asked.seed)
     left = [
         max(1.0, k - _counted(pilot.outcome.sample, final)) for k in (n.low, n.expected, n.high)
     ]
     length = final.steps / final.n
-    rate = (result.steps - pilot.steps) / max(pilot.ended_at - pilot.learned_at, 1e-9)
+    rate = pilot.rate(result)
     start = result.seconds - (pilot.ended_at - pilot.learned_at)
     budget = [pilot.steps + length * k for k in left]
     times = [start + length * k / rate for k in left]
     episodes = _monte_carlo(result.estimate, target_error, asked.confidence)
-    nominal_length = _nominal_length(pilot.outcome.sample)
     enough = _two_digits(budget[2])
     how = [Option("target_error", target_error)]
-    if enough > LONGEST:
+    counting = result.method != _MC and counted <= budget[1]
+    recommended = result.method
+    if counting and free:
+        recommended, how = _MC, _to_count(target_error, counted)
+    elif enough > LONGEST:
         how.append(Option("steps", enough))
-    if steps > usual:  # a run with a target would learn less than the pilot did
+    if counting and recommended != _MC:
+        said.append(
+            f"plain Monte Carlo takes no more for this, about {rounded(counted)} decisions: "
+            f"{Option('method', _MC)}"
+        )
+    if steps > usual and recommended != _MC:  # with a target it would learn less than the pilot did
         how = [Option("steps", max(enough, steps))]
-    if steps < usual:
+    if steps < usual and recommended != _MC:
         said.append(
             f"the pilot is shorter than the {usual:,} decisions that a run with a target error "
             "learns with: the real budget may be smaller than planned"
@@ -240,18 +269,28 @@ def plan(
         seconds=times[1],
         seconds_range=(times[0], times[2]),
         monte_carlo_episodes=episodes,
-        monte_carlo_steps=episodes * nominal_length,
-        monte_carlo_seconds=episodes * nominal_length / rate,
-        command=_next("evaluate", result, command, how),
+        monte_carlo_steps=episodes * nominal,
+        monte_carlo_seconds=episodes * nominal / rate,
+        command=_next("evaluate", result, command, how, recommended),
         warnings=tuple(said),
+        recommended=recommended,
     )
 
 
-def _next(name: str, result: Result, command: str | None, options: list[Option]) -> str:
+def _to_count(error: float, counted: float) -> list[Option]:
+    """A run of Monte Carlo with a target, with a budget where the usual limit is too small."""
+    how, most = [Option("target_error", error)], _two_digits(_SPARE * counted)
+    return how if most <= LONGEST else [*how, Option("steps", most)]
+
+
+def _next(
+    name: str, result: Result, command: str | None, options: list[Option], method: str
+) -> str:
     """What to type: after the words of a command line, or a call of apeval's function `name`."""
     if command is not None:
-        return " ".join([command, *(option.in_shell() for option in options)])
-    given = [Option("method", result.method), Option("seed", result.seed), *options]
+        other = [] if method == result.method else [Option("method", method)]
+        return " ".join([command, *(option.in_shell() for option in [*other, *options])])
+    given = [Option("method", method), Option("seed", result.seed), *options]
     given.append(Option("confidence", result.confidence))
     return f"apeval.{name}(problem, {', '.join(it.in_python() for it in given)})"
 
@@ -292,18 +331,7 @@ def _failures(sample: Sample) -> float:
 def _monte_carlo(v: float, error: float, confidence: float) -> float:
     """Episodes of plain Monte Carlo, with a budget fixed in advance."""
     z = float(norm.ppf(0.5 + confidence / 2.0))
-    return z * z * (1.0 - v) / (v * error * error)
-
-
-def _nominal_length(sample: Sample) -> float:
-    """Decisions of a nominal episode: of those that the nominal part drew, or by weight."""
-    drawn = sample.nominal[sample.component]
-    if drawn.any():
-        return float(sample.length[drawn].mean())
-    w = sample.weights
-    return (
-        float((w * sample.length).sum() / w.sum()) if w.sum() > 0.0 else float(sample.length.mean())
-    )
+    return z * z * (1.0 - v) / (v * error * error) if v > 0.0 else float("inf")
 
 
 def _two_digits(x: float, down: bool = False) -> int:
@@ -342,6 +370,30 @@ def _unknown(
         monte_carlo_episodes=None,
         monte_carlo_steps=None,
         monte_carlo_seconds=None,
-        command=_next("plan", result, call, how),
+        command=_next("plan", result, call, how, result.method),
         warnings=(text, *said),
+    )
+
+
+def _counting(
+    result: Result,
+    error: float,
+    pilot: _Pilot,
+    nominal: float,
+    counted: float,
+    command: str | None,
+) -> Plan:
+    """Too few failures for a plan of the method, and yet so frequent that Monte Carlo takes less
+    than a longer pilot."""
+    plan = _unknown(result, error, 0, [], command)
+    episodes = _monte_carlo(result.estimate, error, result.confidence)
+    text = "the pilot's estimate is rough, and with it what Monte Carlo takes"
+    return replace(
+        plan,
+        monte_carlo_episodes=episodes,
+        monte_carlo_steps=episodes * nominal,
+        monte_carlo_seconds=episodes * nominal / pilot.rate(result),
+        command=_next("evaluate", result, command, _to_count(error, counted), _MC),
+        warnings=(text,),
+        recommended=_MC,
     )

@@ -12,7 +12,8 @@ from apeval import validate
 from apeval.environments import find_entry
 from apeval.estimate.diagnostics import detection_limit, diagnose
 from apeval.estimate.explored import Explored
-from apeval.estimate.interval import Estimate, bounds, probability
+from apeval.estimate.interval import bounds, probability
+from apeval.estimate.plain_monte_carlo import worth
 from apeval.estimate.sample import Sample
 from apeval.estimate.tail import tail_curve
 from apeval.estimate.warnings import joined, sample_warnings, unconverged
@@ -34,6 +35,7 @@ from apeval.run.run_recorder import IDENTITY, FinishedRun, RunRecorder
 from apeval.run.second_opinion import SecondOpinion, ask, first_part, opinion_notes
 from apeval.run.target_answers import TargetAnswer, answer_below, answer_target, spending
 from apeval.run.threads import one_thread
+from apeval.run.wider_than_counting import wider_note
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.audit import SECONDS, SHARE, Kept
 from apeval.simulate.backends import Backend, find_backend
@@ -118,14 +120,16 @@ def evaluate_with(
     try:
         with one_thread():
             first: list[Kept] = []
-            identity = identify(asked.problem, lambda: _asked(asked, chosen, first))
+            said: list[Note] = []
+            identity = identify(asked.problem, lambda: _asked(asked, chosen, first, said))
             with interrupts(options.on_interrupt) as stop:
                 blind, key = asked.problem.blind(), make_key(options.seed)
                 source = EpisodeSource(blind, key, chosen, recorder, options.faults, stop)
                 source.audit.first += first
                 try:
                     with explained(asked.problem):
-                        return _conduct(asked, identity, source, listener, recorder, notes)
+                        known = [*notes, *said]
+                        return _conduct(asked, identity, source, listener, recorder, known)
                 finally:
                     try:
                         source.flush()
@@ -143,10 +147,13 @@ def comes_with_apeval(problem: Problem) -> bool:
     return ours and not holds_users_code(problem)
 
 
-def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | None:
+def _asked(
+    asked: Request, backend: Backend, first: list[Kept], said: list[Note]
+) -> Reference | None:
     """What the problem does, after a look for mistakes. It is not asked where the user does not
     want it, or where it may raise, hang or die; with workers, it is asked in a process of its
-    own. Decisions that are to be repeated after the run are put into `first`."""
+    own. Decisions that are to be repeated after the run are put into `first`, remarks into
+    `said`."""
     problem, ours = asked.problem, comes_with_apeval(asked.problem)
     if not asked.options.check or asked.options.faults.expected:
         return None
@@ -159,6 +166,8 @@ def _asked(asked: Request, backend: Backend, first: list[Kept]) -> Reference | N
         return None
     refuse(problem, looked.bad)
     first += looked.first
+    if looked.undisturbed is not None:
+        said.append(Note(looked.undisturbed, serious=False))
     return looked.answers
 
 
@@ -266,6 +275,7 @@ def _answer(
     notes += population_notes(frozen.populations)
     notes += _interrupted_note(frozen, simulation) or _target_note(target, budget)
     notes += sample_warnings(sample, numbers, value, budget, findings, kinds)
+    notes += wider_note(asked.problem, asked.method.name, simulation, frozen)
     notes = joined(notes, budget, target.error if target is not None and target.met else None)
     return {
         "estimate": numbers.value,
@@ -274,7 +284,7 @@ def _answer(
         "standard_error": numbers.standard_error,
         "interval": numbers.interval,
         "confidence": numbers.confidence,
-        "monte_carlo_episodes": _worth(numbers),
+        "monte_carlo_episodes": worth(numbers),
         "target": target,
         "below": None
         if below is None
@@ -313,13 +323,6 @@ def _answer(
 def _kind(sample: Sample, kind: int, confidence: float) -> Kind:
     hit = np.asarray(sample.kind == kind)
     return Kind(probability(sample, hit), bounds(sample, hit, confidence), int(hit.sum()))
-
-
-def _worth(numbers: Estimate) -> float | None:
-    """Episodes after which Monte Carlo would have the same standard error."""
-    if not 0.0 < numbers.value < 1.0 or numbers.standard_error <= 0.0:
-        return None
-    return numbers.value * (1.0 - numbers.value) / numbers.standard_error**2
 
 
 def _not_repeated(asked: Request, source: EpisodeSource, seconds: float) -> list[Note]:

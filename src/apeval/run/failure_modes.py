@@ -14,10 +14,10 @@ from apeval.estimate.sample import Sample
 from apeval.estimate.share import share_of
 from apeval.problem.types import FloatArray, IntArray
 from apeval.run.failure_log import Failure, FailureLog
+from apeval.run.typical_push import families_of, typical_of
 
 _MOST = 6
 _SEGMENTS = 6  # parts of an episode in which disturbances are added up
-_STANDS_OUT = 0.5  # mean push, in standard deviations, that is worth a word
 _END_STATE = 2.0**0.5  # spread given to end states: enough for `clusters` to look for groups
 
 
@@ -42,7 +42,7 @@ class Mode:
     push: Mapping[str, float] | None
     """The strongest mean disturbance: `decision` (from 1; 0: all of them together), `component`
     (from 1), `size` in nominal standard deviations; None for outcomes, and where no disturbance
-    stands out."""
+    stands out from what chance makes of so many."""
     most_likely: Mapping[str, Any]
     """Replay record of its failure with the largest nominal density."""
 
@@ -63,7 +63,7 @@ def find_modes(log: FailureLog, sample: Sample, confidence: float) -> tuple[Mode
         if not (w > 0.0).any():
             continue
         share, share_interval = share_of(part, hit, confidence)
-        typical, push = _typical(members, w)
+        typical, push = typical_of(members, w, families_of(part, hit), confidence)
         modes.append(
             Mode(
                 kind=log.problem.kinds[members[0].kind - 1],
@@ -126,50 +126,3 @@ def _likeliest(members: Sequence[Failure], sample: Sample) -> int:
         for f in members
     ]  # fmt: skip
     return int(np.argmax(density))
-
-
-def _typical(members: Sequence[Failure], w: FloatArray) -> tuple[str, Mapping[str, float] | None]:
-    """What the weighted mean of the disturbances shows."""
-    if not members[0].z.shape[1]:
-        return "", None
-    if members[0].p.shape[1]:
-        return _typical_outcome(members, w), None
-    T = max(f.length for f in members)
-    total, weight = np.zeros((T, members[0].z.shape[1])), np.zeros((T, 1))
-    for f, w_f in zip(members, w, strict=True):
-        total[: f.length] += w_f * f.z
-        weight[: f.length] += w_f
-    mean = total / np.maximum(weight, 1e-300)
-    present = weight[:, 0] > 0.2 * weight[0, 0]  # decisions that few episodes reach say little
-    mean = mean[present]
-    t, c = np.unravel_index(int(np.argmax(np.abs(mean))), mean.shape)
-    summed = mean.sum(axis=0) / np.sqrt(len(mean))
-    s = int(np.argmax(np.abs(summed)))
-    if max(abs(mean[t, c]), abs(summed[s])) < _STANDS_OUT:
-        return "no disturbance stands out", None
-    if abs(mean[t, c]) >= 0.7 * abs(summed[s]):
-        push = {"decision": int(t) + 1, "component": int(c) + 1, "size": float(mean[t, c])}
-        return f"decision {t + 1} pushed by {mean[t, c]:+.1f} σ{_in(c, mean)}", push
-    push = {"decision": 0, "component": s + 1, "size": float(summed[s])}
-    return (
-        f"pushed steadily, by {mean[:, s].mean():+.2f} σ in each of {len(mean)} decisions "
-        f"({summed[s]:+.1f} σ in sum){_in(s, mean)}",
-        push,
-    )
-
-
-def _in(component: Any, mean: FloatArray) -> str:
-    return f" in component {int(component) + 1}" if mean.shape[1] > 1 else ""
-
-
-def _typical_outcome(members: Sequence[Failure], w: FloatArray) -> str:
-    happened = nominal = np.zeros(members[0].p.shape[1])
-    decisions = 0.0
-    for f, w_f in zip(members, w, strict=True):
-        outcome = f.a_E.reshape(-1).astype(np.int64)
-        happened = happened + w_f * np.bincount(outcome, minlength=f.p.shape[1])
-        nominal = nominal + w_f * f.p.sum(axis=0)
-        decisions += w_f * f.length
-    often, usual = happened / decisions, nominal / decisions
-    k = int(np.argmax((often - usual) / np.sqrt(np.maximum(usual * (1.0 - usual), 1e-12))))
-    return f"outcome {k} in {often[k]:.0%} of decisions (nominally {usual[k]:.0%})"

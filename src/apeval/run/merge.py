@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from apeval import validate
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, number_of
 from apeval.estimate.diagnostics import ENOUGH, detection_limit
 from apeval.estimate.interval import estimate
 from apeval.estimate.pooled_sample import pool
@@ -110,7 +110,8 @@ class Merged:
         body.append(
             line(
                 "rests on",
-                f"{self.episodes:,} episodes from frozen proposals with {self.failures:,} failures "
+                f"{number_of(self.episodes, 'episode')} from frozen proposals with "
+                f"{number_of(self.failures, 'failure')} "
                 f"(effectively {self.ess:.0f})",
             )
         )

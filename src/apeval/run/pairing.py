@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from apeval.errors import number_of
 from apeval.run.result_text import line
 
 
@@ -26,7 +27,9 @@ class ControlArm:
             One sentence.
         """
         if not self.failures_a and not self.failures_b:
-            return f"neither fails without disturbances ({self.episodes:,} episodes each)"
+            return (
+                f"neither fails without disturbances ({number_of(self.episodes, 'episode')} each)"
+            )
         n = self.episodes
         return f"without disturbances A fails in {self.failures_a} of {n:,}, B in {self.failures_b}"
 
@@ -73,4 +76,7 @@ class Pairing:
         yield line("control arm", self.control.in_words())
         if self.anytime:
             yield line("valid", "at every look (asymptotically): stop whenever you like")
-        yield line("simulated", f"{self.steps:,} decisions in {self.episodes:,} episodes")
+        yield line(
+            "simulated",
+            f"{number_of(self.steps, 'decision')} in {number_of(self.episodes, 'episode')}",
+        )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from apeval.errors import number_of
 from apeval.estimate.genealogy import Genealogy
 from apeval.estimate.sample import Sample, join
 from apeval.learn.method import PopulationPlan
@@ -194,10 +195,10 @@ class PopulationStage:
 
 
 def population_notes(stage: PopulationStage | None) -> list[Note]:
-    """What went wrong with branches."""
+    """What went wrong with branches, and what they left of the budget."""
     if stage is None:
         return []
-    notes = []
+    notes = [] if stage.stopped or stage.open_end else _left(stage.simulation)
     if stage.strayed:
         from apeval.learn.splitting import strayed
 
@@ -205,10 +206,27 @@ def population_notes(stage: PopulationStage | None) -> list[Note]:
     if stage.extinct and stage.populations:
         notes.append(
             Note(
-                f"{stage.extinct} of {stage.populations} populations died out: all of their "
-                "particles came to one level, as with a margin that moves in jumps. They count "
-                "with 0",
+                f"{stage.extinct} of {number_of(stage.populations, 'population')} died out: all "
+                "of their particles came to one level, as with a margin that moves in jumps. "
+                "They count with 0",
                 serious=False,
             )
         )
     return notes
+
+
+def _left(simulation: Simulation) -> list[Note]:
+    """Said where more is left than was planned for."""
+    budget = simulation.budget
+    unit, whole, left = "decisions", budget.steps, simulation.steps_left
+    if whole is None:
+        unit, whole, left = "episodes", budget.episodes, simulation.episodes_left
+    if not whole or not left or left <= (1.0 - _USED) * whole:
+        return []
+    return [
+        Note(
+            f"{left:,} of {whole:,} {unit} of the budget were not used: the last population took "
+            "less than was planned for it, and one more would not count",
+            serious=False,
+        )
+    ]

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from apeval.errors import number_of
 from apeval.remedies import remedies, unbroken
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _answers(result: Result) -> Iterable[str]:
         text = f"± {target.error:.1%} " + ("reached" if target.met else "not reached")
         yield line("target error", f"{text} ({reached})")
     if below is not None:
-        text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence: "
+        text = f"{below.verdict} at {100 * result.confidence:.4g} % confidence, one-sided: "
         if below.verdict == "refuted":
             text += f"at least {below.lower:.2e}"
         else:
@@ -90,6 +91,9 @@ def _opinion(result: Result) -> Iterable[str]:
     if it is not None:
         lo, hi = it.interval
         verdict = "agrees" if it.agrees else "disagrees"
+        if it.agrees and it.estimate <= 0.0:
+            verdict = "saw no failure either, so" if result.estimate <= 0.0 else "saw no failure:"
+            verdict += " nothing is confirmed"
         text = f"{it.method} {verdict}: {it.estimate:.3e} ({lo:.2e} … {hi:.2e})"
         yield line("second opinion", f"{text}, with {it.share:.0%} of the budget")
 
@@ -114,8 +118,9 @@ def _basis(result: Result) -> Iterable[str]:
     )
     yield line(
         "simulated",
-        f"{result.steps:,} decisions in {result.episodes:,} episodes; the estimate rests on "
-        f"{final.episodes:,} from {_drawn(result)} with {final.failures:,} failures "
+        f"{number_of(result.steps, 'decision')} in {number_of(result.episodes, 'episode')}; the "
+        f"estimate rests on {final.episodes:,} from {_drawn(result)} with "
+        f"{number_of(final.failures, 'failure')} "
         f"(effectively {final.ess:.0f}){ended}",
     )
     if result.policy_memory:
@@ -150,6 +155,8 @@ def in_words(p: float, upper: float) -> str:
     >>> in_words(0.0, 3e-4)
     'no failure seen; at most about 1 in 3,300 episodes'
     """
+    if p <= 0.0 and upper >= 0.5:
+        return f"no failure seen; at most about {upper:.0%} of episodes"
     if p <= 0.0:
         return f"no failure seen; at most about 1 in {rounded(1.0 / upper)} episodes"
     if p >= 0.5:

@@ -116,9 +116,11 @@ class RunKeywords(ComparisonKeywords, total=False):
     At least 1e-6.
     """
     below: float | None
-    """Say whether the probability is shown to lie below this bound, such as 1e-5.
+    """Say whether the probability is shown to lie below this bound, such as 1e-5: a one-sided test
+    at the run's `confidence`.
 
-    The answer is shown, refuted or undecided.
+    The answer is shown, refuted or undecided. The one-sided bound that it rests on is nearer to the
+    estimate than the end of the two-sided interval.
     """
     second_opinion: bool
     """Spend a fifth of the budget on `splitting`, which shares nothing with the method, and say

@@ -38,7 +38,8 @@ class SecondOpinion:
     ratio_interval: tuple[float, float | None]
     """Of the ratio, at 99 %; None: without an upper end."""
     agrees: bool
-    """Whether 1 lies in the ratio's interval."""
+    """Whether 1 lies in the ratio's interval. Where neither saw a failure it does, and nothing is
+    confirmed."""
 
 
 def check_second_opinion(problem: Problem, method: str) -> None:

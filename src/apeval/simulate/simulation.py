@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from apeval import validate
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, number_of
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.simulate.adversary import Mixture
@@ -32,7 +32,9 @@ class Budget:
 
     def in_words(self) -> str:
         """The budget as a reader says it."""
-        return f"{self.steps:,} steps" if self.steps is not None else f"{self.episodes:,} episodes"
+        if self.steps is not None:
+            return number_of(self.steps, "step")
+        return number_of(self.episodes or 0, "episode")
 
     def share(self, fraction: float) -> Budget:
         """A part of the budget (possibly its first unit only)."""

@@ -14,16 +14,17 @@ class Undisturbed(Adversary):
     the simulator's own and the agent's. Its episodes carry no weight."""
 
     def sample(self, now: Situation, u: FloatArray) -> Array:
-        return _middle(now.law, u)
+        return middle(now.law, u)
 
     def sample_initial(self, law: Law, u: FloatArray) -> Array:
-        return _middle(law, u)
+        return middle(law, u)
 
     def log_prob(self, now: Situation, a_E: Array) -> FloatArray:
         raise TypeError("a fixed disturbance has no density")
 
 
-def _middle(law: Law, u: FloatArray) -> Array:
+def middle(law: Law, u: FloatArray) -> Array:
+    """The middle of a law for as many rows as u has: medians, or the likeliest outcome."""
     if not law.discrete:
         return law.sample(np.full(u.shape, 0.5))
     likeliest = np.argmax(law.outcome_probabilities(), axis=1)

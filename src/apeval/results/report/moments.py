@@ -46,6 +46,11 @@ class Decisions:
         keep = total**2 >= FEWEST * self.width * np.maximum(squares, 1e-300)
         return np.asarray(keep if keep.any() else np.ones(len(self.x), bool))
 
+    def error(self, w: FloatArray) -> FloatArray:
+        """The standard error of a mean of the weighted rows, for values of spread 1, (G,)."""
+        total, squares = (np.bincount(self.label, v, len(self.x)) for v in (w, w * w))
+        return np.asarray(np.sqrt(squares) / np.maximum(total, 1e-300))
+
     def mean(self, values: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weighted mean and spread of (N, d) values, each (G, d)."""
         n, d = len(self.x), values.shape[1]

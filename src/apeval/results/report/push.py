@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from apeval.estimate.interval import effective_size
 from apeval.estimate.sample import Sample
+from apeval.estimate.weighted import effective
 from apeval.problem.types import BoolArray, FloatArray
 from apeval.results.report.charts import Chart, axis, series, xy
 from apeval.results.report.moments import FEWEST, Decisions
@@ -59,10 +61,13 @@ class _Shown:
     spread: FloatArray | None
     keep: BoolArray
     """Decisions at which enough of them still ran."""
+    error: FloatArray
+    """Of the mean, in nominal standard deviations, (G,)."""
 
 
-def pushes(episodes: Episodes, sample: Sample, kinds: Sequence[str]) -> Push:
-    """Nominal, adversary and failures at every decision."""
+def pushes(episodes: Episodes, sample: Sample, kinds: Sequence[str], confidence: float) -> Push:
+    """Nominal, adversary and failures at every decision. A push is named where it is farther from
+    the nominal than the largest of as many means is by chance, at this confidence."""
     groups, law = Decisions.of(episodes.t), episodes.law
     drawn = [d for d in _drawn(sample, kinds) if d.w.any()]
     if law.discrete:
@@ -78,8 +83,15 @@ def pushes(episodes: Episodes, sample: Sample, kinds: Sequence[str]) -> Push:
     for it in drawn:
         w = it.w[episodes.episode]
         mean, spread = groups.mean(values, w)
-        shown.append(_Shown(it, mean, None if law.discrete else spread, groups.enough(w)))
-    return _pictured(groups, usual, sigma, shown, _start(episodes, sample))
+        error = groups.error(w) * np.sqrt(_alike(sample, it.w))
+        keep = groups.enough(w)
+        shown.append(_Shown(it, mean, None if law.discrete else spread, keep, error))
+    return _pictured(groups, usual, sigma, shown, _start(episodes, sample), confidence)
+
+
+def _alike(sample: Sample, w: FloatArray) -> float:
+    """How many times fewer episodes there are in effect, as those of one family count as one."""
+    return effective_size(w) / max(effective(sample, w, np.ones(sample.n, bool)), 1.0)
 
 
 def _drawn(sample: Sample, kinds: Sequence[str]) -> list[_Drawn]:
@@ -104,6 +116,7 @@ def _pictured(
     sigma: FloatArray,
     shown: list[_Shown],
     start: tuple[tuple[str, ...], ...],
+    confidence: float,
 ) -> Push:
     discrete = bool(shown) and shown[0].spread is None
     last = max((int(np.flatnonzero(it.keep)[-1]) for it in shown), default=len(groups.x) - 1)
@@ -129,6 +142,12 @@ def _pictured(
         alt = f"{title} at each decision: nominal, adversary and failures."
         charts.append((title, xy(alt, across, label, lines)))
     words = ""
+    looks = max(int((strength != 0.0).sum()), 1)
+    limit = float(norm.isf((1.0 - confidence) / (2.0 * looks)))
+    error = np.stack([it.error for it in shown])[:, :, None] if shown else 0.0
+    size = np.where(np.abs(strength) > limit * error, size, 0.0)
+    if (strength != 0.0).any():
+        words = "No push stands out from what chance makes of so many decisions and components."
     if size.max(initial=0.0) > 0.0:
         k, g, j = (int(i) for i in np.unravel_index(np.argmax(size), size.shape))
         when = f"The strongest push {shown[k].drawn.where} is at {groups.when(g)}"

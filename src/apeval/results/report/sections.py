@@ -89,7 +89,8 @@ def adversary(it: ReportData, charts: Charts) -> list[Any]:
         return [absent(_NO_EPISODES)]
     if not it.episodes.a_E.size:
         return [absent("No episode had a decision in it: there is no disturbance to show.")]
-    found = pushes(it.episodes, it.sample, list(it.result["kinds"]))
+    kinds, confidence = list(it.result["kinds"]), float(it.result["confidence"])
+    found = pushes(it.episodes, it.sample, kinds, confidence)
     learned = not it.sample.unweighted
     parts: list[Any] = [
         tag(
@@ -187,7 +188,7 @@ def weights(it: ReportData, charts: Charts) -> list[Any]:
             "Effective failures (ESS)",
             number(d["ess"]),
             f"Monte Carlo's failures all count the same. At least {ENOUGH_COUNTED:.0f} are wanted."
-            if it.result["method"] == "mc"
+            if it.result["method"] == "mc" or final["failures"] == 1
             else f"The {count(final['failures'])} failures of unequal weight say as much as this "
             f"many of equal weight. At least {ENOUGH:.0f} are wanted.",
         ),
@@ -346,7 +347,7 @@ def failures(it: ReportData) -> list[Any]:
     if not rows:
         return [absent(_NO_EPISODES)]
     said = f"The {len(rows)} weightiest of {count(total)} failures" if total > len(rows) else (
-        f"All {count(total)} failures"
+        f"All {count(total)} failures" if total > 1 else "The one failure"
     )  # fmt: skip
     head = [
         tag("th", tag("button", title, type="button"), scope="col", aria_sort="none")

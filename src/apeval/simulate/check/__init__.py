@@ -8,11 +8,13 @@ from time import monotonic
 import numpy as np
 
 from apeval import validate
-from apeval.errors import ApevalError
+from apeval.adapt.entrance import entrance
+from apeval.errors import ApevalError, number_of
 from apeval.problem.draws import NATURE, Draws, make_key
 from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
+from apeval.remedies import Option
 from apeval.simulate.check.contract import Contract, ask
 from apeval.simulate.check.density import check_density
 from apeval.simulate.check.repeat import check_repeats
@@ -21,7 +23,10 @@ from apeval.simulate.check.traced_episodes import Trace, walk
 
 __all__ = ["Finding", "Report", "check_problem"]
 
+UNDISTURBED = "undisturbed"
+"""The finding about episodes without disturbance."""
 _FIRST_LOOK = 2_000  # decisions; after that only the end of an episode is looked for
+_CALM = 4  # episodes without disturbance: they differ by the start alone
 
 
 def check_problem(
@@ -74,11 +79,13 @@ def _checks(problem: Problem, episodes: int, seed: int, seconds: float) -> Itera
     stressed = _walks(contract, key, np.arange(half, episodes), begin + 2 * part, stress=True)
     spent = monotonic() - begin
     n, steps = sum(t.n for t in nominal + stressed), sum(t.steps for t in nominal + stressed)
-    yield Finding("shapes", True, f"right in {steps:,} decisions of {n:,} episodes")
+    yield Finding(
+        "shapes", True, f"right in {number_of(steps, 'decision')} of {number_of(n, 'episode')}"
+    )
     yield Finding("finite states", True, "no NaN or infinity in any view")
     yield from _density(problem, nominal + stressed, seed)
-    if problem.margin is not None:
-        yield _margin(nominal + stressed)
+    yield _no_margin(problem) if problem.margin is None else _margin(problem, nominal + stressed)
+    yield from _undisturbed(contract, key, monotonic() + part)
     if problem.policy_memory:
         yield Finding(
             "memory", True, f"the policy has one; methods see the view '{problem.view}' of a state"
@@ -123,7 +130,41 @@ def _situations(law: Law, n: int) -> int:
     return n if any(np.ndim(v) and len(v) > 1 for v in vars(law).values()) else 1
 
 
-def _margin(traces: list[Trace]) -> Finding:
+def _no_margin(problem: Problem) -> Finding:
+    """What one would be good for."""
+    return Finding(
+        "margin",
+        True,
+        "there is none. With one, failures that are too rare to be met by chance are found level "
+        f"by level, and {Option('method', 'splitting')} can be asked: give the distance to "
+        f"failure, ≤ 0 exactly where it fails, as {entrance(problem).margin}",
+        remark=True,
+    )
+
+
+def _undisturbed(contract: Contract, key: IntArray, until: float) -> Iterator[Finding]:
+    """Whether it takes a disturbance to fail, as far as there is time."""
+    problem = contract.problem
+    try:
+        trace = walk(contract, key, np.arange(_CALM), _FIRST_LOOK, until, calm=True)
+    except BrokenError:  # a law without a middle, such as outcomes without probabilities
+        return
+    failures = trace.failures(problem.horizon, problem.horizon_kind)
+    if failures:
+        verb = "fails" if failures == 1 else "fail"
+        yield Finding(
+            UNDISTURBED,
+            True,
+            f"{failures} of {trace.n} episodes {verb} also without disturbance (all at their "
+            "medians, or at their likeliest outcomes): the policy needs no bad luck to fail, or "
+            "the failure event or the horizon is not what was meant",
+            remark=True,
+        )
+    elif not len(trace.running):
+        yield Finding(UNDISTURBED, True, f"none of {trace.n} episodes fails without disturbance")
+
+
+def _margin(problem: Problem, traces: list[Trace]) -> Finding:
     """margin(x) ≤ 0 if and only if failed(x), wherever both are read."""
     positive = failures = negative = safe = 0
     for d in (d for trace in traces for d in trace.decisions):
@@ -140,12 +181,17 @@ def _margin(traces: list[Trace]) -> Finding:
     if positive:
         wrong.append(f"the margin is > 0 in {positive:,} of {failures:,} states with failure")
     if wrong:
+        it = entrance(problem)
+        event, proxy = "failed = margin(x) <= 0", "np.where(failed(x), np.minimum(m, 0), m)"
+        if it.call != "Problem":
+            event = f"{it.fails}=lambda obs: margin(obs) <= 0"
+            proxy = "min(m, 0.0) where it fails and max(m, 1e-9) elsewhere"
         remedy = (
-            "mend its sign or its zero, or define the event by it, failed = margin(x) <= 0; where "
-            "it is a proxy, return np.where(failed(x), np.minimum(m, 0), m)"
+            f"mend its sign or its zero, or define the event by it, {event}; where it is a proxy, "
+            f"return {proxy}"
         )
         return Finding("margin", False, f"{' and '.join(wrong)}: {remedy}")
-    told = f"agrees with the event in {failures:,} failures and {safe:,} other states"
+    told = f"agrees with the event in {number_of(failures, 'failure')} and {safe:,} other states"
     return Finding("margin", True, told if failures else f"{told}; no failure was seen")
 
 

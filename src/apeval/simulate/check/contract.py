@@ -17,6 +17,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.returned_arrays import is_array_like
 from apeval.problem.types import Array, BoolArray, FloatArray
 from apeval.simulate.check.report import BrokenError
+from apeval.simulate.undisturbed import middle
 
 T = TypeVar("T")
 _NUMBERS = "biuf"
@@ -110,14 +111,15 @@ class Contract:
         self.problem = problem
         self._widths: dict[str, int] = {}
 
-    def start(self, draws: Draws) -> tuple[Any, Array | None, Law | None]:
-        """x, a_0 and its law."""
+    def start(self, draws: Draws, calm: bool = False) -> tuple[Any, Array | None, Law | None]:
+        """x, a_0 and its law; `calm`: with a_0 in the middle of it."""
         p, n = self.problem, draws.n
         if p.initial is None:
             x = ask("reset", lambda: p.reset(draws))
             return self._batch("reset", x, n), None, None
         law = self._law("initial", p.initial, None, None, n)
-        a_0 = self.sample("initial", law, draws.stream(NATURE, p.initial.dim), p.initial.dim)
+        u = draws.stream(NATURE, p.initial.dim)
+        a_0 = self.sample("initial", law, u, p.initial.dim, calm)
         x = ask("reset with a_0", lambda: p.reset(draws, a_0))
         return self._batch("reset", x, n), a_0, law
 
@@ -163,9 +165,9 @@ class Contract:
                 )
         return law
 
-    def sample(self, part: str, law: Law, u: FloatArray, dim: int) -> Array:
-        """Disturbances from uniforms."""
-        a = ask(f"{part} law's sample", lambda: law.sample(u))
+    def sample(self, part: str, law: Law, u: FloatArray, dim: int, calm: bool = False) -> Array:
+        """Disturbances from uniforms; `calm`: the law's middle."""
+        a = ask(f"{part} law's sample", lambda: middle(law, u) if calm else law.sample(u))
         if np.ndim(a) == 2 and np.shape(a) != (len(u), dim):
             raise BrokenError(
                 "shapes",

@@ -11,7 +11,8 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Call
 from apeval.simulate.audit import Kept, beginning, difference
-from apeval.simulate.check import check_problem
+from apeval.simulate.check import UNDISTURBED, check_problem
+from apeval.simulate.check.report import CheckReport
 from apeval.simulate.identity.reference import Reference, reference
 from apeval.simulate.task import Trouble, attempt
 
@@ -27,6 +28,8 @@ class PrecheckFindings(NamedTuple):
     """The first thing to mend, or None."""
     first: list[Kept]
     """A few nominal decisions, to be repeated after the run."""
+    undisturbed: str | None = None
+    """What is said of episodes that fail without disturbance; None where none was seen."""
 
 
 def look(problem: Problem, key: IntArray, check: bool = True) -> PrecheckFindings:
@@ -34,9 +37,13 @@ def look(problem: Problem, key: IntArray, check: bool = True) -> PrecheckFinding
     to be repeated after the run comes first of all: what a problem remembers may settle down while
     it is looked at."""
     first = beginning(problem, key) if check else []
-    answers, bad = reference(problem), _first_bad(problem) if check else None
+    answers = reference(problem)
+    report = _short_check(problem) if check else None
+    bad = None if report is None else _first_bad(report)
     bad = _settled(problem, key, first) if bad is None else bad
-    return PrecheckFindings(answers, bad, first if bad is None else [])
+    remarks = [] if report is None else [f for f in report.remarks if f.name == UNDISTURBED]
+    said = remarks[0].message if remarks else None
+    return PrecheckFindings(answers, bad, first if bad is None else [], said)
 
 
 def _settled(problem: Problem, key: IntArray, first: list[Kept]) -> str | None:
@@ -55,7 +62,7 @@ def _settled(problem: Problem, key: IntArray, first: list[Kept]) -> str | None:
 
 def require_sound(problem: Problem) -> None:
     """A `ProblemError` with the first thing to mend, where a short look finds one."""
-    refuse(problem, _first_bad(problem))
+    refuse(problem, _first_bad(_short_check(problem)))
 
 
 def refuse(problem: Problem, bad: str | None) -> None:
@@ -67,8 +74,11 @@ def refuse(problem: Problem, bad: str | None) -> None:
         )
 
 
-def _first_bad(problem: Problem) -> str | None:
-    report = check_problem(problem, episodes=_EPISODES, seconds=_SECONDS)
+def _short_check(problem: Problem) -> CheckReport:
+    return check_problem(problem, episodes=_EPISODES, seconds=_SECONDS)
+
+
+def _first_bad(report: CheckReport) -> str | None:
     # whether episodes end cannot be told in so short a time; the run itself counts unresolved ones
     bad = [finding for finding in report.bad if finding.name != "ends"]
     if not bad:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apeval.errors import ProblemError
+from apeval.errors import ProblemError, number_of
 from apeval.notebook_cards import card
 
 _SHOWN = 3  # findings that an error quotes
@@ -20,9 +20,16 @@ class Finding:
     """Whether it passed."""
     message: str
     """What was found; where it is bad, the cause and the remedy."""
+    remark: bool = False
+    """Nothing to mend, but worth knowing before a run."""
+
+    @property
+    def word(self) -> str:
+        """ok, BAD or note."""
+        return "BAD" if not self.ok else "note" if self.remark else "ok"
 
     def __str__(self) -> str:
-        return f"{'ok ' if self.ok else 'BAD'}  {self.name}: {self.message}"
+        return f"{self.word:<4} {self.name}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,11 @@ class CheckReport:
         return tuple(f for f in self.findings if not f.ok)
 
     @property
+    def remarks(self) -> tuple[Finding, ...]:
+        """What is worth knowing before a run."""
+        return tuple(f for f in self.findings if f.ok and f.remark)
+
+    @property
     def ok(self) -> bool:
         """Whether nothing must be mended."""
         return not self.bad
@@ -49,7 +61,7 @@ class CheckReport:
     def __str__(self) -> str:
         name = f"problem '{self.problem}'" if self.problem else "the problem"
         verdict = "passed" if self.ok else f"{len(self.bad)} to mend"
-        lines = [f"{name}: {len(self.findings)} checks, {verdict}"]
+        lines = [f"{name}: {number_of(len(self.findings), 'check')}, {verdict}"]
         lines += [f"  {finding}" for finding in self.findings]
         if not self.complete:
             lines.append("  the other checks can run once this is mended")
@@ -57,7 +69,7 @@ class CheckReport:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        rows = [(f"{'ok' if it.ok else 'BAD'}", f"{it.name}: {it.message}") for it in self.findings]
+        rows = [(it.word, f"{it.name}: {it.message}") for it in self.findings]
         return card(str(self).partition("\n")[0], rows)
 
     def raise_if_bad(self) -> None:

@@ -48,6 +48,14 @@ class Trace:
         """Decisions in all."""
         return sum(len(d.ids) for d in self.decisions)
 
+    def failures(self, horizon: int | None, horizon_kind: int) -> int:
+        """Episodes that failed, at a horizon that is a failure too."""
+        last = None if horizon is None or not horizon_kind else horizon - 1
+        return sum(
+            int(((d.kind > 0) & d.judged).sum()) + (int((~d.judged).sum()) if t == last else 0)
+            for t, d in enumerate(self.decisions)
+        )
+
     def episode(self, id: int) -> dict[str, list[Array]]:
         """What happened to one episode, in causal order within a decision."""
         rows = [(d, int(k[0])) for d in self.decisions if len(k := np.flatnonzero(d.ids == id))]
@@ -63,15 +71,16 @@ def walk(
     limit: int,
     until: float = np.inf,
     stress: bool = False,
+    calm: bool = False,
 ) -> Trace:
     """At most `limit` decisions of the episodes `ids`, or until the clock says `until`. Under
     `stress` each episode's uniforms are pressed towards one side, some a little and some to the
     outermost thousandth: disturbances that the nominal can bring, in episodes that it hardly
-    would."""
+    would. `calm` episodes are not disturbed: medians, or likeliest outcomes."""
     problem = contract.problem
     draws = Draws(key, ids)
     push = _Push(draws, problem.nominal.dim) if stress else None
-    x, _, law_0 = contract.start(draws)
+    x, _, law_0 = contract.start(draws, calm)
     trace, alive = Trace(len(ids), law_0=law_0), ids
     s = contract.observe(x, len(alive), "at reset")
     for t in range(min(limit, problem.longest)):
@@ -82,7 +91,7 @@ def walk(
         law = contract.law(x, a_A)
         u = draws.stream(NATURE, problem.nominal.dim)
         u = u if push is None else push(u, np.isin(ids, alive))
-        a_E = contract.sample("nominal", law, u, problem.nominal.dim)
+        a_E = contract.sample("nominal", law, u, problem.nominal.dim, calm)
         x = contract.step(x, a_A, a_E, draws)
         s_next = contract.observe(x, len(alive), f"at decision {t}")
         kind, done = contract.judge(x, len(alive))
