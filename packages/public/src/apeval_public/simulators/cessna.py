@@ -57,7 +57,7 @@ def flight_model() -> Any:
         import jsbsim
     except ImportError:
         raise ApevalError(
-            "this aircraft needs JSBSim: pip install 'apeval-public[jsbsim]'"
+            "jsbsim-altitude needs JSBSim: pip install 'apeval[jsbsim]'"
         ) from None
     jsbsim.set_logger(jsbsim.DefaultLogger(jsbsim.LogLevel.FATAL))  # it greets whoever makes one
     model = jsbsim.FGFDMExec(None)

@@ -39,7 +39,7 @@ def _libsumo() -> Any:
             import libsumo
     except ImportError:
         raise ApevalError(
-            "this traffic needs SUMO's library: pip install 'apeval-public[sumo]'"
+            "sumo-follower needs libsumo: pip install 'apeval[sumo]'"
         ) from None
     return libsumo
 

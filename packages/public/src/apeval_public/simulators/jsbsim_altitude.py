@@ -25,6 +25,7 @@ from apeval_public.simulators.cessna import ALTITUDE, HOLD, SPEED, STEP, Cessna
 from apeval_public.truth.known import with_stored_truth
 
 BAND, SECONDS, WIND = 100.0, 40, 45.0
+MOST_WIND = 200.0  # in kt: no hurricane has had more
 KNOT = 1.68781
 """In ft/s."""
 LENGTH = ALTITUDE
@@ -110,8 +111,8 @@ def _margin(obs: Any) -> float:
 def jsbsim_altitude(wind: float = WIND) -> Problem:
     """The aircraft must stay within 100 ft of its altitude; wind is that at 20 ft above the ground
     in knots, by which MIL-F-8785C grades turbulence: 15 light, 30 moderate, 45 severe."""
-    if wind <= 0.0:
-        raise ProblemError(f"wind must be positive; got {wind}")
+    if not 0.0 < wind <= MOST_WIND:
+        raise ProblemError(f"wind must be positive and at most {MOST_WIND:g} kt; got {wind}")
     gusts = CustomNoise(
         _disturb,
         std=intensity(wind),

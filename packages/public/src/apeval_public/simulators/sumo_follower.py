@@ -27,6 +27,7 @@ from apeval_public.truth.known import with_stored_truth
 SECONDS, HOLD = 16, 10
 AWARENESS = 0.1
 """SUMO's minAwareness."""
+MOST_STD = 1.0  # a gap is then misjudged by three quarters of itself
 STD = 0.2 * (1.0 - AWARENESS)
 """SUMO's errorNoiseIntensityCoefficient, for this awareness."""
 TIME_SCALE = 100.0 * AWARENESS
@@ -81,8 +82,8 @@ def _margin(obs: Any, action: Any) -> float:
 def sumo_follower(std: float = STD) -> Problem:
     """The car must not brake harder than 3.5 m/s² nor touch the one ahead; std is that of the
     error with which SUMO's drivers judge gaps and speeds."""
-    if std <= 0.0:
-        raise ProblemError(f"std must be positive; got {std}")
+    if not 0.0 < std <= MOST_STD:
+        raise ProblemError(f"std must be positive and at most {MOST_STD:g}; got {std}")
     errors = CustomNoise(
         _disturb,
         std=std,
