@@ -56,9 +56,7 @@ def flight_model() -> Any:
     try:
         import jsbsim
     except ImportError:
-        raise ApevalError(
-            "jsbsim-altitude needs JSBSim: pip install 'apeval[jsbsim]'"
-        ) from None
+        raise ApevalError("jsbsim-altitude needs JSBSim: pip install 'apeval[jsbsim]'") from None
     jsbsim.set_logger(jsbsim.DefaultLogger(jsbsim.LogLevel.FATAL))  # it greets whoever makes one
     model = jsbsim.FGFDMExec(None)
     model.set_debug_level(0)

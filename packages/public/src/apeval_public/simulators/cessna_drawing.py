@@ -50,11 +50,10 @@ def draw(problem: Problem, it: RecordedEpisode) -> Scene:
             measure("altitude from 1,000 ft", "ft", time, height),
             measure("downward gust", "ft/s", time, gusts[:, 2]),
             measure("pitch", "°", time, seen[:, 2]),
-            measure("airspeed from 100", "kt", time, seen[:, 8]),
             Series("elevator from trim", "", AGENT_ACTION, time[:-1], actions[:, 0]),
+            held("innovation downwards", "σ", knots, sigma[:, 2]),  # a report shows the first six
             held("innovation along", "σ", knots, sigma[:, 0]),
             held("innovation across", "σ", knots, sigma[:, 1]),
-            held("innovation downwards", "σ", knots, sigma[:, 2]),
         ),
         bounds=(-_EDGE, -BAND - _EDGE, _WIDTH + _EDGE, BAND + _EDGE),
         unit="",

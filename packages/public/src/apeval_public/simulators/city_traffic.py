@@ -38,9 +38,7 @@ def _libsumo() -> Any:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             import libsumo
     except ImportError:
-        raise ApevalError(
-            "sumo-follower needs libsumo: pip install 'apeval[sumo]'"
-        ) from None
+        raise ApevalError("sumo-follower needs libsumo: pip install 'apeval[sumo]'") from None
     return libsumo
 
 

@@ -9,10 +9,8 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import FloatArray
 from apeval.results.drawing import RecordedEpisode
 from apeval.results.shapes import (
-    AGENT_ACTION,
     Mover,
     Scene,
-    Series,
     Shape,
     held,
     measure,
@@ -51,10 +49,10 @@ def draw(problem: Problem, it: RecordedEpisode) -> Scene:
         decision=np.clip((np.arange(len(seen)) - 1) // HOLD + 1, 1, len(a_E)),
         series=(
             measure("gap", "m", time, seen[:, 0]),
+            measure("acceleration asked for", "m/s²", time[:-1], actions),
             measure("speed", "m/s", time, seen[:, 1]),
             measure("speed of the car ahead", "m/s", time, seen[:, 4]),
-            Series("acceleration asked for", "m/s²", AGENT_ACTION, time[:-1], actions),
-            *(held(f"error of driver {k + 1}", "", at, errors[:, k]) for k in range(len(DRIVERS))),
+            *(held(f"error of driver {k}", "", at, errors[:, k - 1]) for k in (4, 3, 2, 1)),
         ),
         bounds=(start, -_AROUND, end, _AROUND),
         static=(*kerbs, red),
