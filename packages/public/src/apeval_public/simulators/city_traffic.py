@@ -26,7 +26,7 @@ LIGHT, LENGTH = 396.0, 5.0
 LAG = 0.5
 """Of brake and engine: the time constant of the acceleration, in s."""
 HARDEST, FASTEST = -3.5, 2.0
-"""What an adaptive cruise control may ask for by ISO 15622, in m/s²."""
+"""What an adaptive cruise control may use by ISO 15622:2010, in m/s²."""
 _ERROR = "device.driverstate.errorState"
 _DIGITS = 17  # all of a float's
 _owner: list[CityTraffic] = []

@@ -4,7 +4,7 @@ Level flight at 1,000 ft and 100 kt for 40 s. Nature decides the gusts, along, a
 vertical: first-order Gauss-Markov processes with the intensity and the length scale that
 MIL-F-8785C gives its Dryden model at 1,000 ft, one knot of each every two seconds and straight
 lines between them. It fails where the aircraft leaves ±100 ft, the band that the FAA's Airman
-Certification Standards ask of a private pilot.
+Certification Standards ask of a private pilot in the traffic pattern.
 """
 
 from __future__ import annotations

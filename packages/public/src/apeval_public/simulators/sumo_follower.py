@@ -4,7 +4,7 @@ Four of SUMO's drivers (Krauss, default parameters) and behind them a car with a
 control, for 16 s at 50 km/h. Nature decides what the drivers misjudge: the error of SUMO's driver
 state, an Ornstein-Uhlenbeck process with the standard deviation and the time scale that SUMO gives
 its least attentive driver, one value of each a second. It fails where the cruise control would
-have to brake harder than ISO 15622 lets one, or touches the car ahead.
+have to brake with the 3.5 m/s² of ISO 15622 or more, or touches the car ahead.
 """
 
 from __future__ import annotations
