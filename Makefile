@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml $(wildcard packages/*/pyproject.toml) constraints.txt s
 	@$(PYTHON) -c 'import sys; sys.exit("apeval needs Python 3.10 or newer" if sys.version_info < (3, 10) else 0)'
 	@echo "installing into $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,compiled,pictures,scalable,train,mujoco,tensorboard,cluster,onnx,jax,envpool,docs]" $(PACKAGES)
+	@$(BIN)/pip install --quiet -c constraints.txt -e ".[dev,compiled,pictures,scalable,train,mujoco,tensorboard,cluster,onnx,jax,envpool,jsbsim,sumo,docs]" $(PACKAGES)
 	@touch $@
 
 demo: $(STAMP) ## estimate a rare failure probability, from nothing to the result

@@ -28,8 +28,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 INFLOW = [0.6, 0.25, 0.1, 0.05]  # of the README's tank
 HEAVY = {
-    "Box2D", "gymnasium", "highway_env", "matplotlib", "minigrid", "numba", "pandas", "pygame",
-    "ray", "scipy", "stable_baselines3", "torch",
+    "Box2D", "gymnasium", "highway_env", "jsbsim", "libsumo", "matplotlib", "minigrid", "numba",
+    "pandas", "pygame", "ray", "scipy", "stable_baselines3", "torch",
 }  # fmt: skip
 _MODULES = "import sys; sys.stderr.write('\\n'.join(sys.modules))"
 _HELP = """

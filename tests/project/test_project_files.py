@@ -70,6 +70,8 @@ def test_the_extra_takes_the_package_of_this_version() -> None:
     for extra in ("paper", "public"):
         assert f'{extra} = ["apeval-{extra}=={apeval.__version__}"]' in text
     assert f'scalable = ["apeval-paper[scalable]=={apeval.__version__}"]' in text
+    for extra in ("jsbsim", "sumo"):
+        assert f'{extra} = ["apeval-public[{extra}]=={apeval.__version__}"]' in text
 
 
 def test_every_package_is_installed_and_named() -> None:

@@ -14,7 +14,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "notebooks.md"
 BLOCK = re.compile(r'^```python title="tracking.py"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
 
-def test_a_run_is_tracked_in_mlflows_file_store(tmp_path: Path) -> None:
+def test_a_run_is_tracked_in_mlflows_file_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # as the page says
     mlflow = pytest.importorskip("mlflow")
     mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
     found = BLOCK.search(PAGE.read_text("utf-8"))

@@ -23,9 +23,10 @@ ELSEWHERE = {
     ),
     "public": (
         "aa228v-pendulum", "brp", "cartpole", "cluster", "double-integrator", "double-well",
-        "highway-cars", "inverted-pendulum", "lane-keeper", "nofis-cube", "nofis-leaf",
-        "nofis-levy", "nofis-powell", "nofis-rosen", "ornstein-uhlenbeck", "philosophers",
-        "rp107", "rp110", "rp111", "rp25", "rp28", "rp77", "zeroconf",
+        "highway-cars", "inverted-pendulum", "jsbsim-altitude", "lane-keeper", "nofis-cube",
+        "nofis-leaf", "nofis-levy", "nofis-powell", "nofis-rosen", "ornstein-uhlenbeck",
+        "philosophers", "rp107", "rp110", "rp111", "rp25", "rp28", "rp77", "sumo-follower",
+        "zeroconf",
     ),
 }  # fmt: skip
 """Problems of the extras, by extra, for the message where one is missing."""

@@ -21,7 +21,15 @@ from apeval_bench.fuzz.calls import Calls
 from apeval_bench.fuzz.values import NUMBERS, TEXTS
 
 LIBRARIES = ("matplotlib.font_manager", "gymnasium", "torch", "zuko")
-_SLOW = ("@highway", "@package", "@gymnasium", "highway-cars", "inverted-pendulum")
+_SLOW = (
+    "@highway",
+    "@package",
+    "@gymnasium",
+    "highway-cars",
+    "inverted-pendulum",
+    "jsbsim-altitude",
+    "sumo-follower",
+)
 _ODD = (
     "-1",
     "0",
