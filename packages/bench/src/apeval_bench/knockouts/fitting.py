@@ -192,7 +192,7 @@ KNOCK_OUTS = (
     ),
     KnockOut(
         "balanced parts", "shares half-way between fitted and equal", "as fitted",
-        (use("learner.fit_mixture", _as_fitted, "fitted shares"),), needs=_MODES,
+        (use("mixture_fit.fit_mixture", _as_fitted, "fitted shares"),), needs=_MODES,
     ),
     KnockOut(
         "half of BIC", "parts pay half of BIC's penalty", "all of it",
