@@ -216,7 +216,8 @@ KNOCK_OUTS = (
     ),
     KnockOut(
         "later beginnings", "fits that begin later, from ten decisions on", "none",
-        (put("learner._LATE", 0.0), put("proposal_choice._DELAYS", ())), needs=_LATE,
+        (put("learner._LATE", 0.0), put("proposal_choice._DELAYS", ())),
+        needs=frozenset({LONG}),
     ),
     KnockOut(
         "waiting and later beginnings", "both", "none", (put("learner._LONG", 1e9),), needs=_LATE,
