@@ -60,8 +60,8 @@ def test_a_knock_out_replaces_what_it_names_and_puts_it_back(knock_out: KnockOut
         put("no_such_module.X", 1),
         put("learner._NO_SUCH_NUMBER", 1),
         put("learner.NoSuchClass._x", 1),
-        put("learner._ENOUGH", (5,)),  # a tuple for a number
-        put("learner._ENOUGH", 5),  # what stands there already
+        put("learner._ELITES", (5,)),  # a tuple for a number
+        put("learner._ELITES", 10),  # what stands there already
         use("learner.ApeLearner._lower_level", lambda was: lambda self, more: None, ""),
     ],
     ids=lambda change: f"{change.target} {change.says}",
@@ -78,18 +78,18 @@ def test_a_knock_out_that_does_not_fit_is_an_error(change: object) -> None:
 
 def test_an_error_inside_puts_everything_back() -> None:
     module = importlib.import_module(f"{PACKAGE}.learner")
-    before = module._ENOUGH
+    before = module._ELITES
     inside: list[int] = []
 
     def stumble() -> None:
-        with applied(find("level dropped later")):
-            inside.append(module._ENOUGH)
+        with applied(find("ten elites")):
+            inside.append(module._ELITES)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         stumble()
-    assert inside == [20]
-    assert before == module._ENOUGH
+    assert inside == [3]
+    assert before == module._ELITES
 
 
 def test_every_knock_out_has_a_problem_that_can_tell() -> None:

@@ -91,7 +91,7 @@ def test_a_single_heavy_failure_of_the_ladder_does_not_speak_for_counting() -> N
 
 def test_the_end_is_not_left_to_one_failure_either() -> None:
     """Learning ends with a fit that seems worth less than Monte Carlo, to 1.2 failures."""
-    learner, _ = run(apeval.make("chance-sum", beta=2.5, control=0.5, steps=2), 300, 30)
+    learner, _ = run(apeval.make("chance-sum", beta=2.5, control=0.5, steps=2), 300, 3)
     assert learner.choice is not None
     assert learner.choice.monte_carlo
     assert learner.ess < 2.0

@@ -12,7 +12,7 @@ from scipy.stats import kstest, norm
 
 import apeval
 from apeval.learn.ape.decision_rows import DecisionRows
-from apeval.learn.ape.delayed_part import DelayedPart
+from apeval.learn.ape.delayed_part import DelayedPush
 from apeval.learn.ape.episode_features import EpisodeFeatures
 from apeval.learn.ape.experts import Experts, fit_experts
 from apeval.learn.ape.feedback import fit_feedback
@@ -110,7 +110,7 @@ def test_experts_are_not_asked_where_every_decision_pushes() -> None:
 
 def test_a_delayed_part_has_the_mean_density_of_its_delays(experts: Experts) -> None:
     rows = failures(1_000, seed=3)
-    delayed = DelayedPart(experts, 30)
+    delayed = DelayedPush(experts, 30)
     assert delayed.delays.tolist() == [5, 10, 15, 20, 25]
     ratio = np.zeros((rows.n, 5))
     for k, delay in enumerate(delayed.delays):
@@ -128,7 +128,7 @@ def test_a_delay_beyond_the_end_leaves_everything_to_the_nominal(experts: Expert
     early = failures(2_000, seed=4)
     early = early.take(early.lengths() <= 5)
     assert early.n > 0
-    assert DelayedPart(experts, 30).log_ratio(early) == pytest.approx(0.0)
+    assert DelayedPush(experts, 30).log_ratio(early) == pytest.approx(0.0)
 
 
 def test_experts_and_delayed_parts_keep_probabilities(experts: Experts) -> None:
@@ -136,7 +136,7 @@ def test_experts_and_delayed_parts_keep_probabilities(experts: Experts) -> None:
     problem = apeval.make("ar1", phi=0.5, threshold=3.2, steps=30)
     assert problem.truth is not None
     truth = problem.truth().value
-    for part in (experts, DelayedPart(experts, 30)):
+    for part in (experts, DelayedPush(experts, 30)):
         player = PartAdversary(part, SCENE)
         simulation = Simulation(problem.blind(), make_key(5), Budget(episodes=4_000))
         batch = simulation.run(mixture([Nominal(), player], [0.3, 0.7]), 4_000, 0)

@@ -43,6 +43,12 @@ def batch_size(simulation: Simulation, half: bool) -> int:
     return min(wanted, simulation.affordable() - 1)
 
 
+def fits_left(simulation: Simulation, config: ApeConfig) -> float:
+    """Batches to learn from that are still to come."""
+    share = max(config.learn_share - used(simulation), 0.0)
+    return share * total(simulation) / max(batch_size(simulation, False), 1)
+
+
 def used(simulation: Simulation) -> float:
     """Share of the budget that is spent."""
     budget = simulation.budget

@@ -14,18 +14,19 @@ from scipy.special import ndtri
 
 from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.log_sum import log_sum
-from apeval.learn.ape.proposal_part import ContinuousPart
-from apeval.problem.types import FloatArray, IntArray
+from apeval.learn.ape.proposal_part import ContinuousPart, DiscretePart, ProposalPart
+from apeval.problem.laws import pick
+from apeval.problem.types import Array, FloatArray, IntArray
 
 _DELAYS = 5  # at most
 
 
 @dataclass(frozen=True, eq=False)
-class DelayedPart(ContinuousPart):
+class _Delayed(ProposalPart):
     """The part after one of several delays between 0 and T, all alike, as if the episode began
     then."""
 
-    part: ContinuousPart
+    part: ProposalPart
     times: int
     persistent: ClassVar[bool] = True  # type: ignore[misc]
 
@@ -61,19 +62,65 @@ class DelayedPart(ContinuousPart):
     def start(self, u: FloatArray) -> FloatArray:
         return self.part.start(u)
 
-    def draw(
-        self, x: FloatArray, t: IntArray, u: FloatArray, whole: FloatArray | None
-    ) -> FloatArray:
+    def _mine(self, whole: FloatArray | None) -> IntArray:
+        """Each episode's own delay."""
         if whole is None:
             raise TypeError("a delayed part needs the episode's own random numbers")
         delays = self.delays
-        mine = delays[np.minimum((whole[:, 0] * len(delays)).astype(int), len(delays) - 1)]
+        mine: IntArray = delays[
+            np.minimum((whole[:, 0] * len(delays)).astype(int), len(delays) - 1)
+        ]
+        return mine
+
+
+@dataclass(frozen=True, eq=False)
+class DelayedPush(_Delayed, ContinuousPart):
+    """Of disturbances."""
+
+    part: ContinuousPart
+
+    def draw(
+        self, x: FloatArray, t: IntArray, u: FloatArray, whole: FloatArray | None
+    ) -> FloatArray:
+        mine = self._mine(whole)
         begun = t >= mine
         z: FloatArray = ndtri(u)
         z[begun] = self.part.draw(x[begun], (t - mine)[begun], u[begun], None)
         return z
 
-    def relaxed(self, eta: float) -> DelayedPart:
+    def relaxed(self, eta: float) -> DelayedPush:
         part = self.part.relaxed(eta)
         assert isinstance(part, ContinuousPart)
-        return DelayedPart(part, self.times)
+        return DelayedPush(part, self.times)
+
+
+@dataclass(frozen=True, eq=False)
+class DelayedTilt(_Delayed, DiscretePart):
+    """Of outcomes."""
+
+    part: DiscretePart
+
+    def probabilities(self, x: FloatArray, t: IntArray, p: FloatArray) -> FloatArray:
+        raise TypeError("a delayed part has probabilities of whole episodes only")
+
+    def decide(
+        self, x: FloatArray, t: IntArray, p: FloatArray, u: FloatArray, whole: FloatArray | None
+    ) -> Array:
+        mine = self._mine(whole)
+        begun = t >= mine
+        q = p.copy()
+        q[begun] = self.part.probabilities(x[begun], (t - mine)[begun], p[begun])
+        return pick(q, u)
+
+    def relaxed(self, eta: float) -> DelayedTilt:
+        part = self.part.relaxed(eta)
+        assert isinstance(part, DiscretePart)
+        return DelayedTilt(part, self.times)
+
+
+def begun_later(part: ProposalPart, times: int) -> ProposalPart:
+    """The part after a delay."""
+    if isinstance(part, DiscretePart):
+        return DelayedTilt(part, times)
+    assert isinstance(part, ContinuousPart)
+    return DelayedPush(part, times)

@@ -22,6 +22,7 @@ class EpisodeMemory:
     rows: DecisionRows | None = None
     failed: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
     margin: FloatArray = field(default_factory=lambda: np.zeros(0))
+    kind: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     batch: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     fits: list[MixtureFit] = field(default_factory=list)
     ratios: list[FloatArray] = field(default_factory=list)
@@ -39,14 +40,15 @@ class EpisodeMemory:
         return len(self.fits) - 1
 
     def add(
-        self, rows: DecisionRows, failed: BoolArray, margin: FloatArray, proposal: dict[int, float]
+        self, rows: DecisionRows, kind: IntArray, margin: FloatArray, proposal: dict[int, float]
     ) -> None:
-        """Remember a batch."""
+        """Remember a batch; a failure has a kind of its own from 1 on."""
         new = [fit.log_ratio(rows) for fit in self.fits]
         self.ratios = [np.concatenate(pair) for pair in zip(self.ratios, new, strict=True)]
         self.rows = rows if self.rows is None else join(self.rows, rows)
-        self.failed = np.concatenate([self.failed, failed])
+        self.failed = np.concatenate([self.failed, kind > 0])
         self.margin = np.concatenate([self.margin, margin])
+        self.kind = np.concatenate([self.kind, kind])
         self.batch = np.concatenate([self.batch, np.full(rows.n, len(self.sizes))])
         self.proposals.append(proposal)
         self.sizes.append(rows.n)
@@ -56,6 +58,10 @@ class EpisodeMemory:
         """log p/q̄, q̄ the mixture of the proposals in the proportion of their episodes."""
         used, share = self._shares(self.sizes)
         return -_mix([self.ratios[k] for k in used], share)
+
+    def mixed(self, shares: dict[int, float]) -> FloatArray:
+        """log q/p of a mixture of fits, for the episodes remembered."""
+        return _mix([self.ratios[k] for k in shares], list(shares.values()))
 
     def weigh(self, rows: DecisionRows) -> FloatArray:
         """log p/q̄ of any episodes, q̄ the mixture of all proposals there ever were."""
@@ -91,6 +97,7 @@ class EpisodeMemory:
         self.rows = self.rows.take(keep)
         self.failed, self.margin = self.failed[keep], self.margin[keep]
         self.batch = self.batch[keep]
+        self.kind = self.kind[keep]
         self.ratios = [ratio[keep] for ratio in self.ratios]
 
     def probability(self) -> float:

@@ -15,9 +15,10 @@ from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.episode_features import EpisodeFeatures, find_features
 from apeval.learn.ape.episode_memory import EpisodeMemory, tempered
 from apeval.learn.ape.log_value import fit_value
-from apeval.learn.ape.mixture_fit import FittedMixture, MixtureFit, effective, fit_mixture
+from apeval.learn.ape.mixture_fit import GroupedFit, MixtureFit, effective, fit_groups
+from apeval.learn.ape.modes import by_kind
 from apeval.learn.ape.monte_carlo_fallback import MonteCarloFallback
-from apeval.learn.ape.part_learner import find_part_learner
+from apeval.learn.ape.part_learner import PartLearner, find_part_learner
 from apeval.learn.ape.probit import explained, fit_probit, push
 from apeval.learn.ape.proposal_choice import EpisodeCosts, ProposalChoice, choose, furthest_eta
 from apeval.learn.ape.proposal_part import PartAdversary, ProposalPart
@@ -31,7 +32,7 @@ from apeval.learn.ape.widened_proposals import (
 )
 from apeval.learn.method import CountedBatch, Exploration, Learner
 from apeval.problem.problem import Problem
-from apeval.problem.types import Array, BoolArray, FloatArray
+from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.remedies import Note
 from apeval.simulate.adversary import Adversary, Mixture, Nominal, mixture, only
 from apeval.simulate.episodes import Episodes, join
@@ -39,7 +40,8 @@ from apeval.simulate.simulation import Simulation
 
 _NOMINAL, _WIDENED = 0, 1  # numbers of the two fits that are not learned
 _LEVEL = 0.2  # quantile of the last batch's margins that becomes the next level
-_ENOUGH = 5  # failures that are fitted to without waiting for the level to come down
+_PATIENCE = 0.75  # of the share set for learning, after which failures must have taught something
+_LOOKING = 3.0  # times the defensive share: what explores beside widened proposals, while learning
 _ELITES = 10  # episodes that a level is fitted to at least
 _FEWEST = 3  # episodes that a fit needs
 _CONVERGED = 30.0  # effective failures from which a predicted variance is believed
@@ -76,14 +78,16 @@ class ApeLearner(Learner):
         self._question = RandomnessTest()
         self._learner = find_part_learner(config.learner, problem.nominal.discrete)
         self._at_failures: list[int] = []
+        self._at_levels: list[int] = []
         self._recent: list[int] = []
         self._next: dict[int, float] = {_WIDENED: 1.0}
         self._costs = EpisodeCosts(1.0, 1.0, 1.0)
         self._watching = _WIDENED
         self._in_steps = False
         self._rate = 0.0
+        self._fits_left = 0.0
         self._fit: MixtureFit | None = None
-        self._whole: ProposalPart | None = None
+        self._whole: dict[int, ProposalPart | None] = {}
         self._later: int | None = None
         self._decisions = 1.0
         self._predicted: list[float] = []
@@ -117,8 +121,17 @@ class ApeLearner(Learner):
             return False
         self._ask_chance(simulation)
         self._fallback.expect(self.memory.probability() * batch_sizes.total(simulation))
+        self._fits_left = batch_sizes.fits_left(simulation, self.config)
+        self._fallback.given_up = self._fallback.given_up or self._gives_up(simulation)
         self._learn()
         return not self._finished(simulation)
+
+    def _gives_up(self, simulation: Simulation) -> bool:
+        """Whether so little was learned of long episodes, late in the time to learn, that
+        Monte Carlo tells more with the rest."""
+        late = batch_sizes.used(simulation) >= _PATIENCE * self.config.learn_share
+        learned = self._counted or self._worth * self.ess >= _TELLS
+        return late and self._decisions >= _LONG and not learned
 
     def _explore(self, simulation: Simulation) -> bool:
         """The pilot, from π_E,gt; then widened proposals, which the pilot's lengths have scaled."""
@@ -170,7 +183,7 @@ class ApeLearner(Learner):
 
     def _remember(self, batch: Episodes, shares: dict[int, float], proposal: Mixture) -> None:
         rows = self.scene.rows(batch)
-        self.memory.add(rows, batch.failed, batch.margin, shares)
+        self.memory.add(rows, batch.kind, batch.margin, shares)
         self.course.add(rows, batch, proposal)
         if set(shares) == {_NOMINAL}:
             self._fallback.seen += int(batch.failed.sum())
@@ -217,13 +230,15 @@ class ApeLearner(Learner):
             self._next, self._recent = {_WIDENED: 1.0}, []
             return
         elite, log_w = memory.rows.take(chosen), memory.log_weights()[chosen]
-        w, self.alpha = tempered(log_w, min(config.target_ess, float(chosen.sum()) / 2))
         learner = self._learner if self._beginnings > 1 else replace(self._learner, whole=None)
-        fitted = fit_mixture(elite, w, learner, self.scene.times, self._rng, self._whole)
-        self._fit, self._whole = fitted.fit, fitted.whole
         at_failures = bool(memory.failed[chosen].all())
+        group = by_kind(memory.kind[chosen]) if at_failures else np.zeros(elite.n, np.int64)
+        fitted, w, self.alpha = self._fit_to(elite, log_w, group, learner)
+        self._fit, self._whole = fitted.fit, fitted.wholes
         reached = float(np.exp(log_w).sum()) / sum(memory.sizes)
         self._fallback.come_down(met, 0.0 if at_failures else reached)
+        if not memory.failed.any():
+            self._fallback.fall(self.level, self._fits_left)
         if at_failures:
             self._learn_roulette()
             self._predict(elite, log_w, w, fitted, chosen)
@@ -238,18 +253,35 @@ class ApeLearner(Learner):
         if by_odds is None and self._beginnings > 1:
             self._later = memory.add_fit(fit.begun_later(self._beginnings))
         self._at_failures += [number] if at_failures else []
+        self._at_levels += [] if at_failures else [number]
         alone = by_odds is not None or not at_failures
         self._recent = [number] if alone else self._at_failures[-config.average :]
         nominal, delayed = 0.0, _LATE
         if self.choice:
             nominal, delayed = min(self.choice.nominal, 0.5), max(self.choice.delayed, _LATE)
         fallback = self._fallback.goes_on(self.choice)
-        self._next = {_NOMINAL: 1.0} if fallback else self._shares(nominal, delayed)
+        self._next = {_NOMINAL: 1.0} if fallback else self._shares(nominal, delayed, True)
+
+    def _fit_to(
+        self, elite: DecisionRows, log_w: FloatArray, group: IntArray, learner: PartLearner
+    ) -> tuple[GroupedFit, FloatArray, float]:
+        """A fit to each group, the weights that it is for, tempered within the groups, and how far
+        they are tempered as a whole."""
+        target = self.config.target_ess
+        share, alpha = tempered(log_w, min(target, elite.n / 2))
+        w = share.copy()
+        names = np.unique(group)
+        for k in names if len(names) > 1 else ():
+            mine = group == k
+            w[mine] = tempered(log_w[mine], min(target, mine.sum() / 2))[0]
+        times = self.scene.times
+        fit = fit_groups(elite, w, group, share, learner, times, self._rng, self._whole)
+        return fit, w, alpha
 
     @property
     def _beginnings(self) -> int:
         """Times at which fits may begin: one where episodes are short."""
-        short = self.problem.nominal.discrete or self._decisions < _LONG
+        short = self._decisions < _LONG
         return 1 if short else self.scene.times
 
     def _by_odds(self) -> MixtureFit | None:
@@ -290,20 +322,30 @@ class ApeLearner(Learner):
         watchful = replace(self.memory.fits[_WIDENED], roulette=judged.roulette.watchful())
         self._watching = self.memory.add_fit(watchful)
 
-    def _shares(self, nominal: float, delayed: float) -> dict[int, float]:
+    def _shares(self, nominal: float, delayed: float, learning: bool = False) -> dict[int, float]:
         """π_E,gt, widened proposals, and the last fits alike, the very last also after a delay."""
-        d = self.config.defensive_share
-        learned = 1.0 - nominal - d
+        explorers = self._explorers(learning)
+        learned = 1.0 - nominal - sum(explorers.values())
         delayed = 0.0 if self._later is None else delayed
         at_once = dict.fromkeys(self._recent, (1.0 - delayed) * learned / len(self._recent))
         first = {_NOMINAL: nominal} if nominal > 0.0 else {}
         last = {} if self._later is None or delayed == 0.0 else {self._later: delayed * learned}
-        return {**first, self._watching: d, **at_once, **last}
+        return {**first, **explorers, **at_once, **last}
+
+    def _explorers(self, learning: bool) -> dict[int, float]:
+        """What goes on looking for failures that the fits do not know of, with shares: widened
+        proposals, and the fits of the last levels before failures came."""
+        d = self.config.defensive_share
+        levels = self._at_levels[-self.config.average :] if self._at_failures else []
+        each = (_LOOKING if learning else 1.0) * d / max(len(levels), 1)
+        found = {self._watching: d, **dict.fromkeys(levels, each)}
+        most = 0.5 / sum(found.values())
+        return {k: min(1.0, most) * share for k, share in found.items()}
 
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
         memory = self.memory
-        if self.problem.margin is None or memory.failed.sum() >= _ENOUGH:
+        if self.problem.margin is None or memory.failed.sum() >= self.config.target_ess:
             self.level = 0.0
             return
         level = max(0.0, float(np.quantile(self._last_margin, _LEVEL, method="lower")))
@@ -326,7 +368,7 @@ class ApeLearner(Learner):
         elite: DecisionRows,
         log_w: FloatArray,
         w: FloatArray,
-        fitted: FittedMixture,
+        fitted: GroupedFit,
         chosen: BoolArray,
     ) -> None:
         """What the estimate's variance would be, from halves that check each other."""
@@ -339,10 +381,11 @@ class ApeLearner(Learner):
             return
         weight = np.exp(log_w) / sum(self.memory.sizes)
         roulette = self.judged.roulette if self.judged else None
-        widened_proposals = self.memory.ratios[self._watching][chosen]
+        explorers = self._explorers(False)
+        explored = np.exp(self.memory.mixed(explorers)[chosen])
         self.choice = choose(
             (replace(halves[0], roulette=roulette), replace(halves[1], roulette=roulette)),
-            first, elite, weight, self.config.defensive_share, widened_proposals, self._costs,
+            first, elite, weight, sum(explorers.values()), explored, self._costs,
             furthest_eta(self._rate) if self.chance and _TELLS <= self.ess < _SURE else 1.0,
             self._beginnings,
         )  # fmt: skip
@@ -410,7 +453,7 @@ class ApeLearner(Learner):
         if self._counts:
             return (
                 [learning_warnings.unmoved()]
-                if self._fallback.stuck and self.choice is None
+                if (self._fallback.stuck or self._fallback.far) and self.choice is None
                 else []
             )
         if not self._recent:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from apeval.learn.ape.decision_rows import DecisionRows
-from apeval.learn.ape.delayed_part import DelayedPart
+from apeval.learn.ape.delayed_part import begun_later
 from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.proposal_part import ContinuousPart, ProposalPart
+from apeval.learn.ape.proposal_part import ProposalPart
 from apeval.learn.ape.russian_roulette import RussianRoulette
-from apeval.problem.types import FloatArray, IntArray
+from apeval.problem.types import BoolArray, FloatArray, IntArray
 
 _SIZES = (1, 2, 4)
 _PER_PART = 5.0  # effective failures that a part needs
@@ -53,9 +53,8 @@ class MixtureFit:
         return replace(self, parts=tuple(part.relaxed(eta) for part in self.parts))
 
     def begun_later(self, times: int) -> MixtureFit:
-        """Every part after a delay; the same where decisions are discrete."""
-        parts = (DelayedPart(p, times) if isinstance(p, ContinuousPart) else p for p in self.parts)
-        return replace(self, parts=tuple(parts))
+        """Every part after a delay."""
+        return replace(self, parts=tuple(begun_later(part, times) for part in self.parts))
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,69 @@ def fit_mixture(
     if score <= mixed.score:
         return mixed
     return FittedMixture(alone(whole), np.ones((rows.n, 1)), (None,), score, whole)
+
+
+@dataclass(frozen=True)
+class GroupedFit:
+    """Mixtures fitted to groups of episodes, each on its own, as one mixture."""
+
+    groups: tuple[FittedMixture, ...]
+    members: tuple[BoolArray, ...]
+    """Which episodes each was fitted to."""
+    shares: FloatArray
+    names: tuple[int, ...]
+
+    @property
+    def wholes(self) -> dict[int, ProposalPart | None]:
+        """Group → the part that took the place of its mixture."""
+        return {name: group.whole for name, group in zip(self.names, self.groups, strict=True)}
+
+    @property
+    def fit(self) -> MixtureFit:
+        """All parts."""
+        return _joined([group.fit for group in self.groups], self.shares)
+
+    def refit(
+        self, rows: DecisionRows, w: FloatArray, learner: PartLearner, times: int
+    ) -> MixtureFit | None:
+        """The same parts on other weights; a group that has none is left out."""
+        fits = [
+            group.refit(rows.take(mine), w[mine], learner, times)
+            for group, mine in zip(self.groups, self.members, strict=True)
+        ]
+        there = [k for k, fit in enumerate(fits) if fit is not None]
+        if not there:
+            return None
+        shares = self.shares[there] / self.shares[there].sum()
+        return _joined([fit for fit in fits if fit is not None], shares)
+
+
+def _joined(fits: list[MixtureFit], shares: FloatArray) -> MixtureFit:
+    parts = tuple(part for fit in fits for part in fit.parts)
+    each = [share * fit.shares for share, fit in zip(shares, fits, strict=True)]
+    return MixtureFit(parts, np.concatenate(each))
+
+
+def fit_groups(
+    rows: DecisionRows,
+    w: FloatArray,
+    group: IntArray,
+    share: FloatArray,
+    learner: PartLearner,
+    times: int,
+    rng: np.random.Generator,
+    before: dict[int, ProposalPart | None],
+) -> GroupedFit:
+    """Every group's own mixture; `share` is what each episode says of its group's share."""
+    names = np.unique(group)
+    members = tuple(group == name for name in names)
+    fitted = tuple(
+        fit_mixture(rows.take(mine), w[mine], learner, times, rng, before.get(int(name)))
+        for name, mine in zip(names, members, strict=True)
+    )
+    mass = np.array([share[mine].sum() for mine in members])
+    shares = 0.5 * mass / mass.sum() + 0.5 / len(names)
+    return GroupedFit(fitted, members, shares, tuple(names.tolist()))
 
 
 def alone(part: ProposalPart) -> MixtureFit:

@@ -7,7 +7,7 @@ it counts as one of Monte Carlo would, and teaches as much.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from apeval.learn.ape.proposal_choice import ProposalChoice
 
@@ -16,6 +16,7 @@ _SEEN = 2  # failures of π_E,gt that are no accident
 _MOVED = 1.5  # times as often as π_E,gt a fit must meet the level that it is for
 _LEVELS, _HIGH = 3, 0.05  # fits in a row that did not, and how likely the level must still be
 _JUDGES = 2.0  # effective failures that can tell what a fit is worth, where π_E,gt showed none
+_PACE, _TIMES_OVER = 3, 2.0  # fits that tell how fast levels fall; how far off is out of reach
 _TRIALS = 1  # fits that may still try themselves although Monte Carlo seems better
 _SETTLED, _ENOUGH = 6, 10.0  # fits in a row that prefer Monte Carlo; failures it must show then
 
@@ -34,6 +35,12 @@ class MonteCarloFallback:
     """Fits in a row that hardly met their level more often than π_E,gt would."""
     stuck: bool = False
     """Whether fit after fit comes hardly nearer to failures than π_E,gt does."""
+    far: bool = False
+    """Whether failures are out of reach at the pace at which levels fall."""
+    given_up: bool = False
+    """Whether learning had its time and brought nothing."""
+    levels: list[float] = field(default_factory=list)
+    """Of the margin, that fits were for before any failure came."""
     told: bool = False
     """Whether the last fit was judged by failures that can tell."""
     preferred: int = 0
@@ -48,6 +55,14 @@ class MonteCarloFallback:
         self.aimed_at = probability
         self.stuck = self.unmoved >= _LEVELS and probability >= _HIGH
 
+    def fall(self, level: float, fits: float) -> None:
+        """The level of the next fit, no failure having come yet, where so many fits are still to
+        be had: at their pace, failures may be out of reach."""
+        self.levels.append(level)
+        if len(self.levels) > _PACE and not self.far:
+            pace = (self.levels[-1 - _PACE] - level) / _PACE
+            self.far = level > _TIMES_OVER * pace * fits
+
     def expect(self, failures: float) -> None:
         """How many failures Monte Carlo would show with the whole budget."""
         self.shows = failures >= _SHOWN
@@ -60,7 +75,7 @@ class MonteCarloFallback:
 
     def prefers(self, choice: ProposalChoice | None) -> bool:
         """Whether nothing learned seems worth sampling from, to failures that can tell."""
-        return self.told and choice is not None and choice.monte_carlo
+        return self.given_up or (self.told and choice is not None and choice.monte_carlo)
 
     @property
     def serves(self) -> bool:
@@ -69,8 +84,10 @@ class MonteCarloFallback:
 
     def goes_on(self, choice: ProposalChoice | None) -> bool:
         """Whether the next batch is of π_E,gt alone."""
+        if self.given_up:
+            return True
         if choice is None:
-            return self.serves or self.stuck
+            return self.serves or self.stuck or self.far
         return self.shows and self.preferred > _TRIALS
 
     def settles(self, choice: ProposalChoice | None, left: float) -> bool:

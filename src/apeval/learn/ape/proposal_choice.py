@@ -79,18 +79,18 @@ def choose(
     rows: DecisionRows,
     weight: FloatArray,
     defensive: float,
-    widened: FloatArray,
+    explored: FloatArray,
     costs: EpisodeCosts,
     furthest: float,
     times: int,
 ) -> ProposalChoice:
     """The best of the grid for failures `rows` with weights that sum to v̂, up to the furthest η;
-    `in_first` says which half an episode belongs to, `widened` holds log q/p of the widened
-    proposals. Fits may begin later at any of so many times."""
+    `in_first` says which half an episode belongs to. A share `defensive` of the episodes explores,
+    with q/p = `explored` as its part of the mixture. Fits may begin later at any of so many
+    times."""
     v = float(weight.sum())
     monte_carlo = ProposalChoice(1.0, 1.0, max(0.0, (1.0 - v) / v), costs.whole)
     best, price = monte_carlo, _WORTH_LEARNING * monte_carlo.price
-    explored = defensive * np.exp(widened)
 
     def compare(eta: float, delayed: float, learned: FloatArray) -> None:
         nonlocal best, price

@@ -64,6 +64,12 @@ class DiscretePart(ProposalPart):
     def probabilities(self, x: FloatArray, t: IntArray, p: FloatArray) -> FloatArray:
         """q of every outcome, (n, K), from π_E,gt's."""
 
+    def decide(
+        self, x: FloatArray, t: IntArray, p: FloatArray, u: FloatArray, whole: FloatArray | None
+    ) -> Array:
+        """Outcomes from uniforms (n, 1)."""
+        return pick(self.probabilities(x, t, p), u)
+
 
 @dataclass(frozen=True, eq=False)
 class PartAdversary(Adversary):
@@ -86,7 +92,7 @@ class PartAdversary(Adversary):
         x, t = self.scene.features(now.s), self.scene.time(now.t)
         if isinstance(self.part, DiscretePart):
             _, p = decisions(now, np.zeros((len(t), 1)))
-            return pick(self.part.probabilities(x, t, p), u)
+            return self.part.decide(x, t, p, u, now.whole)
         if not isinstance(self.part, ContinuousPart):
             raise TypeError(f"{type(self.part).__name__} decides on nothing")
         return to_action(now.law, self.part.draw(x, t, u, now.whole))

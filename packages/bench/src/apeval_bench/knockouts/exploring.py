@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from apeval.problem.types import FloatArray
+from apeval.problem.types import FloatArray, IntArray
 from apeval_bench.knockouts.problems import (
     CHANCE,
     CONTINUOUS,
     DISCRETE,
     LARGE,
+    LONG,
     MANY,
     MARGIN,
+    MODES,
     NOT_RARE,
     PLATEAU,
     SEQUENCE,
@@ -84,13 +86,37 @@ def _without_jump(was: Callable[..., Any]) -> Callable[..., Any]:
     def _lower_level(self: Any) -> None:
         from apeval.learn.ape import learner
 
-        if self.problem.margin is None or self.memory.failed.sum() >= learner._ENOUGH:
+        if self.problem.margin is None or self.memory.failed.sum() >= self.config.target_ess:
             self.level = 0.0
             return
         quantile = np.quantile(self._last_margin, learner._LEVEL, method="lower")
         self.level = min(self.level, max(0.0, float(quantile)))
 
     return _lower_level
+
+
+def _after_five(was: Callable[..., Any]) -> Callable[..., Any]:
+    def _lower_level(self: Any) -> None:
+        if self.memory.failed.sum() >= 5:
+            self.level = 0.0
+        else:
+            was(self)
+
+    return _lower_level
+
+
+def _widened_alone(was: Callable[..., Any]) -> Callable[..., Any]:
+    def _explorers(self: Any, learning: bool) -> dict[int, float]:
+        return {self._watching: self.config.defensive_share}
+
+    return _explorers
+
+
+def _one_group(was: Callable[..., Any]) -> Callable[..., Any]:
+    def by_kind(kind: IntArray) -> IntArray:
+        return np.zeros(len(kind), np.int64)
+
+    return by_kind
 
 
 def _untempered(was: Callable[..., Any]) -> Callable[..., Any]:
@@ -174,12 +200,22 @@ KNOCK_OUTS = (
         needs=frozenset({MARGIN, PLATEAU}),
     ),
     KnockOut(
-        "level dropped early", "five failures end the levels", "levels go on until 20 % fail",
-        (put("learner._ENOUGH", _NEVER),), needs=frozenset({MARGIN}),
+        "level kept", "levels go on until 20 failures came", "until five did",
+        (use("learner.ApeLearner._lower_level", _after_five, "dropped after five"),),
+        needs=frozenset({MARGIN}),
     ),
     KnockOut(
-        "level dropped later", "five failures end the levels", "twenty do",
-        (put("learner._ENOUGH", 20),), needs=frozenset({MARGIN}), kind="other value",
+        "last levels look on", "fits of the last levels go on looking for other modes", "none does",
+        (use("learner.ApeLearner._explorers", _widened_alone, "widened ones alone"),),
+        needs=frozenset({MARGIN}),
+    ),
+    KnockOut(
+        "fits by kind", "every kind of failure has a fit of its own", "one for all",
+        (use("learner.by_kind", _one_group, "one group"),), needs=frozenset({MODES}),
+    ),
+    KnockOut(
+        "giving up", "half-way without anything learned, long episodes are left to Monte Carlo",
+        "learning goes on", (put("learner._PATIENCE", 100.0),), needs=frozenset({LONG}),
     ),
     KnockOut(
         "ten elites", "a level is fitted to ten episodes at least", "to three",

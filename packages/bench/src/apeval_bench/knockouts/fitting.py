@@ -192,7 +192,7 @@ KNOCK_OUTS = (
     ),
     KnockOut(
         "balanced parts", "shares half-way between fitted and equal", "as fitted",
-        (use("learner.fit_mixture", _as_fitted, "fitted shares"),), needs=_MODES,
+        (use("mixture_fit.fit_mixture", _as_fitted, "fitted shares"),), needs=_MODES,
     ),
     KnockOut(
         "half of BIC", "parts pay half of BIC's penalty", "all of it",
@@ -216,7 +216,8 @@ KNOCK_OUTS = (
     ),
     KnockOut(
         "later beginnings", "fits that begin later, from ten decisions on", "none",
-        (put("learner._LATE", 0.0), put("proposal_choice._DELAYS", ())), needs=_LATE,
+        (put("learner._LATE", 0.0), put("proposal_choice._DELAYS", ())),
+        needs=frozenset({LONG}),
     ),
     KnockOut(
         "waiting and later beginnings", "both", "none", (put("learner._LONG", 1e9),), needs=_LATE,

@@ -41,7 +41,8 @@ KNOCK_OUTS = SINGLE | GROUPS
 MAIN = frozenset(
     (
         *GROUPS, "exploration", "more exploration", "common pushes", "tilted outcomes", "levels",
-        "level dropped early", "tempering", "weights by all proposals", "many fits",
+        "level kept", "last levels look on", "fits by kind", "tempering",
+        "weights by all proposals", "many fits",
         "random features", "saturation", "feedback", "change over time", "evidence",
         "doubtful pushes", "covariances", "start", "mixture", "balanced parts", "waiting",
         "later beginnings", "waiting and later beginnings", "kept of π_E,gt", "how far",
