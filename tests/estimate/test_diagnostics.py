@@ -117,6 +117,22 @@ def explored(far: bool) -> tuple[Explored, Sample]:
     return found, sample
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_beyond_all_numbers_hide_nothing() -> None:
+    """A failure whose weight is e⁻⁸⁰⁰ under both proposals made the sums NaN, and the report of
+    missed failures with them."""
+    found, sample = explored(far=True)
+    more = Explored(
+        kind=np.append(found.kind, 1),
+        log_weight=np.append(found.log_weight, -800.0),
+        log_frozen=np.append(found.log_frozen, -800.0),
+        episodes=found.episodes,
+    )
+    lost = missed(more, sample)
+    assert lost is not None
+    assert np.isfinite(lost.expected)
+
+
 def test_explored_failures_that_the_frozen_proposal_hardly_produces_are_reported() -> None:
     found, sample = explored(far=True)
     lost = missed(found, sample)

@@ -67,7 +67,8 @@ def missed(explored: Explored, sample: Sample) -> Missed | None:
         return None
     order = np.argsort(-explored.log_frozen)
     share = np.cumsum(w[order]) / w.sum()
-    expected = sample.n * np.cumsum(w[order] * np.exp(-explored.log_frozen[order]))
+    drawn = np.exp(explored.log_weight - explored.log_frozen) / explored.episodes
+    expected = sample.n * np.cumsum(drawn[order])
     count = np.arange(1, len(w) + 1)
     last_alike = np.append(np.diff(explored.log_frozen[order]) < -_ALIKE, True)
     hardly = (share >= _SHARE) & (expected < _EXPECTED) & (count >= _FEWEST)

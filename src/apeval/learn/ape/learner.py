@@ -20,7 +20,13 @@ from apeval.learn.ape.modes import by_kind
 from apeval.learn.ape.monte_carlo_fallback import MonteCarloFallback
 from apeval.learn.ape.part_learner import PartLearner, find_part_learner
 from apeval.learn.ape.probit import explained, fit_probit, push
-from apeval.learn.ape.proposal_choice import EpisodeCosts, ProposalChoice, choose, furthest_eta
+from apeval.learn.ape.proposal_choice import (
+    EpisodeCosts,
+    ProposalChoice,
+    choose,
+    finite_ratio,
+    furthest_eta,
+)
 from apeval.learn.ape.proposal_part import PartAdversary, ProposalPart
 from apeval.learn.ape.russian_roulette import RouletteChoice
 from apeval.learn.ape.uncontrolled_randomness import RandomnessTest, run_test
@@ -382,7 +388,7 @@ class ApeLearner(Learner):
         weight = np.exp(log_w) / sum(self.memory.sizes)
         roulette = self.judged.roulette if self.judged else None
         explorers = self._explorers(False)
-        explored = np.exp(self.memory.mixed(explorers)[chosen])
+        explored = finite_ratio(self.memory.mixed(explorers)[chosen])
         self.choice = choose(
             (replace(halves[0], roulette=roulette), replace(halves[1], roulette=roulette)),
             first, elite, weight, sum(explorers.values()), explored, self._costs,

@@ -21,6 +21,7 @@ _ETAS = (0.5, 0.7, 0.85, 1.0)
 _WORTH_LEARNING = 0.8  # of Monte Carlo's variance: less of a gain may be none
 _RARE = ((0.1, 0.7), (0.2, 0.85))  # rates of failures below which η ends earlier
 NOMINAL = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+_LARGEST = 700.0  # exponent that a number can hold
 _DELAYS = (0.1, 0.25, 0.5)
 
 
@@ -119,5 +120,10 @@ def choose(
 def _unseen(halves: Sequence[MixtureFit], in_first: BoolArray, rows: DecisionRows) -> FloatArray:
     """q/p of every episode under the half that it was not fitted in."""
     first, second = (half.log_ratio(rows) for half in halves)
-    ratio: FloatArray = np.exp(np.where(in_first, second, first))
+    return finite_ratio(np.where(in_first, second, first))
+
+
+def finite_ratio(log_ratio: FloatArray) -> FloatArray:
+    """q/p; where that is beyond all numbers, so large that p/q is nothing."""
+    ratio: FloatArray = np.exp(np.minimum(log_ratio, _LARGEST))
     return ratio
