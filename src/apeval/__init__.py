@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from apeval.errors import ApevalError as ApevalError
     from apeval.hardening.environment import adversarial_env as adversarial_env
     from apeval.hardening.loop import harden as harden
+    from apeval.hardening.minimax import exact_minimax as exact_minimax
     from apeval.hardening.natures import widened as widened
     from apeval.problem.agent import Deterministic as Deterministic
     from apeval.problem.agent import Stochastic as Stochastic
@@ -105,6 +106,7 @@ _HOME = {
     "compare_anytime": "apeval.run.paired_policies",
     "compare_policies": "apeval.run.paired_policies",
     "evaluate": "apeval.run.evaluate",
+    "exact_minimax": "apeval.hardening.minimax",
     "from_env": "apeval.adapt.from_env",
     "from_functions": "apeval.adapt.from_functions",
     "from_jax": "apeval.adapt.from_functions",

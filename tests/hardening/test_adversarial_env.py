@@ -33,6 +33,10 @@ def policy(obs: Any) -> Any:
     return np.clip(-0.3 * obs, -1.0, 1.0)
 
 
+def shifted(env: Any, k: int) -> None:
+    env.unwrapped.x += np.float32((0.0, -1.0, 1.0)[k])
+
+
 def drift(**changes: Any) -> apeval.Problem:
     given: dict[str, Any] = {
         "policy": policy,
@@ -74,8 +78,9 @@ def played(env: Any, episodes: int) -> tuple[Any, Any, Any]:
         apeval.ActionNoise(std=0.6, hold=2),
         apeval.ObservationNoise(std=1.2),
         [apeval.ActionNoise(std=0.5), apeval.StartNoise("x[0]", std=0.4, observe=lambda e: e.x)],
+        apeval.Event([0.6, 0.2, 0.2], apply=shifted),
     ],
-    ids=["acts first", "held", "sensor", "start"],
+    ids=["acts first", "held", "sensor", "start", "event"],
 )
 def test_weighted_means_are_those_of_the_nominal_world(disturb: Any) -> None:
     problem = drift(disturb=disturb)

@@ -179,8 +179,9 @@ class AdversarialEnv(gymnasium.Env[Any, Any]):
         """What the agent sees at the start of a decision; nature has decided before, unless the
         agent acts first."""
         self._frame = 0
-        if not self.plan.acts_first:
-            self._decide(np.zeros((1, 0)))
+        if self.plan.acts_first:
+            return self._world.moment.observation
+        self._decide(np.zeros((1, 0)))
         return self._world.see(0)
 
     def _decide(self, a_A: Array) -> None:

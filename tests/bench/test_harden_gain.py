@@ -1,0 +1,123 @@
+"""What hardening is worth: the medians that are shown, and the grid whose best policy is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import apeval
+from apeval.hardening.minimax import exact_minimax, policy_values
+from apeval.problem.tabular_model import SAFE_END
+from apeval_bench.harden_gain import gain_text, grid_planner
+from apeval_bench.harden_gain.cartpole_arms import ARMS, SETTINGS
+from apeval_bench.harden_gain.grid_planner import GridMemory, GridPlanner, GridTrainer, believed
+from apeval_bench.harden_gain.timed_grid import TURNS, TimedGrid, cells_of, timed_problem
+from apeval_paper.environments.minigrid import P_STAY, rules
+
+
+def row(arm: str, seed: int, ratio: float, high: float | None, change: float = 0.0) -> Any:
+    def side(estimate: float) -> dict[str, Any]:
+        interval = (0.5 * estimate, 2.0 * estimate)
+        return {"estimate": estimate, "interval": interval, "trusted": seed > 0,
+                "nominal_return": 100.0}  # fmt: skip
+
+    return {"arm": arm, "seed": seed, "before": side(1e-2), "after": side(1e-2 * ratio),
+            "ratio": ratio, "ratio_interval": (0.5 * ratio, high), "return_change": change,
+            "verdict": "better" if high is not None and high < 1.0 else "not shown"}  # fmt: skip
+
+
+def collected(rows: list[Any]) -> dict[str, Any]:
+    medians = [gain_text.median_of(arm, rows) for arm in ARMS]
+    return {"rows": rows, "medians": medians, "settings": SETTINGS}
+
+
+def test_three_times_less_often_in_the_median_is_what_counts() -> None:
+    controls = [row(arm, seed, 1.0, 1.5) for arm in ARMS[1:] for seed in range(3)]
+    good = [row(ARMS[0], 0, 0.1, 0.2), row(ARMS[0], 1, 0.3, 0.5), row(ARMS[0], 2, 2.0, None)]
+    data = collected(good + controls)
+    assert gain_text.reached(data)
+    assert data["medians"][0]["ratio"] == 0.3
+    assert data["medians"][0]["better"] == 2
+    text = gain_text.as_text(data)
+    assert "| adversary | 2 | 1.00e-02 (5.0e-03 … 2.0e-02) |" in text
+    assert "2 (1 … ∞)" in text
+    assert "1.00e-02 †" in text
+    assert text.endswith("at most: reached.")
+    for worse in (row(ARMS[0], 1, 0.4, 0.5), row(ARMS[0], 1, 0.3, 1.2),
+                  row(ARMS[0], 1, 0.3, None)):  # fmt: skip
+        assert not gain_text.reached(collected([good[0], worse, good[2], *controls]))
+    lost = [{**r, "return_change": -0.06} for r in good]
+    assert not gain_text.reached(collected(lost + controls))
+
+
+def test_the_timed_grid_moves_as_the_tables_say() -> None:
+    env, rng = TimedGrid(), np.random.default_rng(0)
+    table = apeval.make("minigrid-s1").table
+    assert table is not None
+    for s in rng.choice(len(rules.STATES), 200, replace=False):
+        for a_A in range(rules.AGENT_ACTIONS):
+            for a_E in range(rules.NATURE_ACTIONS):
+                env.reset()
+                env.agent, env.direction, env.lava = (int(v) for v in rules.STATES[s])
+                env.a_E = a_E
+                obs, reward, over, _, info = env.step(a_A)
+                expected = int(table.successor[s, a_A, a_E])
+                assert over == (expected < 0)
+                assert info["failed"] == (expected < SAFE_END)
+                assert reward == (expected == SAFE_END)
+                agent, direction, lava, t = cells_of(obs)
+                assert t == 1
+                if not over:
+                    assert rules.INDEX[agent, direction, lava] == expected
+
+
+def test_the_frozen_network_fails_there_as_often_as_on_the_tables() -> None:
+    problem = apeval.make("minigrid-s1", p_stay=P_STAY)
+    assert problem.table is not None
+    assert problem.truth is not None
+    given = GridPlanner(np.tile(problem.table.agent.argmax(axis=1), (rules.HORIZON, 1)))
+    found = apeval.evaluate(timed_problem(given), episodes=1_000, seed=2)
+    assert abs(found.estimate - problem.truth().value) < 4.0 * found.standard_error
+
+
+def test_who_knows_all_steps_and_the_law_plans_the_exact_policy() -> None:
+    memory, nature = GridMemory(), rules.nature(P_STAY)
+    for cell in range(rules.SIDE**2):
+        for direction in range(4):
+            for a_A, turn in enumerate(TURNS):
+                ahead = int(rules.MOVES[cell, 1 + direction]) if a_A == rules.FORWARD else cell
+                memory.steps[cell, direction, a_A] = ahead, (direction + turn) % 4
+        for a_E, after in enumerate(rules.MOVES[cell]):
+            memory.flows[cell, cell if after == rules.GOAL_CELL else after] += nature[a_E]
+    table = apeval.make("minigrid-s1").table
+    assert table is not None
+    found = believed(memory)
+    assert np.array_equal(found.successor, table.successor)
+    assert found.nominal == pytest.approx(table.nominal, rel=1e-9)
+    value = exact_minimax(found).value
+    assert value == pytest.approx(exact_minimax(table).value, rel=1e-9)
+
+
+def test_weights_bring_the_lavas_law_back_to_the_nominal(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = apeval.make("minigrid-s1").table
+    assert table is not None
+    given = GridPlanner(np.tile(table.agent.argmax(axis=1), (rules.HORIZON, 1)))
+    problem = timed_problem(given)
+    stays: dict[bool, float] = {}
+    for weighted in (True, False):
+
+        def seen(memory: GridMemory, weighted: bool = weighted) -> Any:
+            tables = believed(memory)
+            stays[weighted] = float(tables.nominal[0, 0, rules.STAY])
+            return tables
+
+        monkeypatch.setattr(grid_planner, "believed", seen)
+        env = apeval.adversarial_env(problem, apeval.widened(problem, 2.0), share=0.5, seed=1)
+        found = GridTrainer(weighted)(given, env, 3_000, seed=1)
+        assert policy_values(table, found.table)[0, table.start] >= exact_minimax(table).value
+    # √(E w² · p(1 − p) / n) is at most 0.01 with weights of at most 2; twice that for episodes
+    # whose steps share a weight, and 3 of it. Twice as wide, the lava stays in a third.
+    assert abs(stays[True] - P_STAY) < 0.06
+    assert stays[False] < P_STAY - 0.06
