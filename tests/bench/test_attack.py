@@ -15,6 +15,7 @@ from apeval.errors import ApevalError
 from apeval.results.provenance import inputs_hash
 from apeval_bench import attack
 from apeval_bench.attack import folders, kills, lines, users
+from apeval_bench.attack.command import ran
 from apeval_bench.attack.edits import edits
 from apeval_bench.attack.readings import Answer, Page, judge
 from apeval_bench.attack.seals import find_seals, seal
@@ -111,6 +112,18 @@ def test_answers_are_judged() -> None:
     assert judge(page, Answer(Page(("estimate", "0.1")))) == "less"
     assert judge(page, Answer(Page(("nominal", "0.5", "estimate", "0.1")))) == "different"
     assert judge(page, Answer(Page(("estimate", "0.2")))) == "different"
+
+
+def test_kills_are_of_commands_that_end_well_undisturbed(tmp_path: Path) -> None:
+    """Else their own exit code would be taken for that of the kill."""
+    for name in ("plan", "help"):
+        assert ran(kills.SCENES[name].words, tmp_path).returncode == 0
+
+
+def test_an_option_of_a_line_is_changed_and_not_given_twice() -> None:
+    found = lines.command_lines()
+    assert found["report:--out=blank"] == ["report", "run", "--out", " "]
+    assert found["report:--out twice"].count("--out") == 2
 
 
 def test_a_torn_file_and_a_wrong_number_are_findings(tmp_path: Path) -> None:
