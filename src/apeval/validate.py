@@ -135,7 +135,7 @@ def texts(name: str, value: Any, what: str) -> list[str]:
 
 def input_folder(name: str, value: Any) -> Path:
     """A folder to read; whether it is there is seen when it is read."""
-    return _path(name, value, "a folder")
+    return _look(name, _path(name, value, "a folder"))
 
 
 def output_file(name: str, value: Any) -> Path:

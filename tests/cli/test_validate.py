@@ -260,6 +260,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("bench floor --seeds 1 --seeds 2", "--seeds is given 2 times"),
         ("reweight RUN --nominal std*1.1 --problem std*nan", "std*nan"),
         ("reweight RUN --nominal std*1.1 --problem walk", "walk"),
+        ("show LONG", "run cannot be"),
+        ("report LONG", "run cannot be"),
+        ("merge RUN LONG", "run cannot be"),
         ("bench floor --seeds 0", "seeds must be a whole number from 1"),
         ("check walk --seconds nan", "seconds must be a number of seconds"),
         ("check walk --seconds inf", "seconds must be a number of seconds"),
@@ -276,7 +279,7 @@ def test_commands_refuse_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = sorted(stored.parent.rglob("*"))
-    given = {"RUN": str(stored), "EMPTY": "", "BLANK": " ", "HALF": "\udc80"}
+    given = {"RUN": str(stored), "EMPTY": "", "BLANK": " ", "HALF": "\udc80", "LONG": "a" * 300}
     arguments = words.split()
     for name, value in given.items():
         arguments = [it.replace(name, value) for it in arguments]
