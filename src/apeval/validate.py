@@ -135,15 +135,15 @@ def texts(name: str, value: Any, what: str) -> list[str]:
 
 def input_folder(name: str, value: Any) -> Path:
     """A folder to read; whether it is there is seen when it is read."""
-    return _path(name, value, "a folder")
+    return _look(name, _path(name, value, "a folder"))
 
 
 def output_file(name: str, value: Any) -> Path:
     """Where a file can be written, as far as can be said before it is.
 
-    >>> output_file("out", "")
+    >>> output_file("out", " ")
     Traceback (most recent call last):
-    apeval.errors.ApevalError: out must name a file to write; got ''
+    apeval.errors.ApevalError: out must name a file to write; got ' '
     """
     path = _path(name, value, "a file to write")
     if _look(name, path).is_dir():
@@ -161,7 +161,7 @@ def output_folder(name: str, value: Any) -> Path:
 
 def _path(name: str, value: Any, what: str) -> Path:
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise ApevalError(f"{name} must name {what}; got {_shown(value)}")
     return Path(text)
 

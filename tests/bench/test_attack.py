@@ -15,8 +15,9 @@ from apeval.errors import ApevalError
 from apeval.results.provenance import inputs_hash
 from apeval_bench import attack
 from apeval_bench.attack import folders, kills, lines, users
+from apeval_bench.attack.command import ran
 from apeval_bench.attack.edits import edits
-from apeval_bench.attack.readings import Answer, Page, judge
+from apeval_bench.attack.readings import Answer, Page, judge, only_learning
 from apeval_bench.attack.seals import find_seals, seal
 from apeval_bench.attack.ways.every import WAYS
 from apeval_bench.registry import ExperimentRequest
@@ -111,6 +112,33 @@ def test_answers_are_judged() -> None:
     assert judge(page, Answer(Page(("estimate", "0.1")))) == "less"
     assert judge(page, Answer(Page(("nominal", "0.5", "estimate", "0.1")))) == "different"
     assert judge(page, Answer(Page(("estimate", "0.2")))) == "different"
+
+
+def test_only_learning_in_an_export_cannot_be_told() -> None:
+    head, learning, counted = "id,stage,margin,weight", "0,learning,1.5,", "1,estimate,1.5,0.1"
+    honest = Answer({"episodes.csv": f"{head}\n{learning}\n{counted}", "tail.csv": "1"})
+
+    def same(rows: str, tail: str = "1") -> bool:
+        return only_learning(honest, Answer({"episodes.csv": f"{head}\n{rows}", "tail.csv": tail}))
+
+    assert same(f"0,learning,1.7,\n{counted}")
+    assert not same(f"2,learning,1.5,\n{counted}")
+    assert not same(f"{learning}\n1,estimate,1.7,0.1")
+    assert not same(f"{learning}\n1,learning,1.5,")
+    assert not same(f"0,learning,1.7,\n{counted}", "2")
+    assert not only_learning(Answer({"estimate": 1}), Answer({"estimate": 2}))
+
+
+def test_kills_are_of_commands_that_end_well_undisturbed(tmp_path: Path) -> None:
+    """Else their own exit code would be taken for that of the kill."""
+    for name in ("plan", "help"):
+        assert ran(kills.SCENES[name].words, tmp_path).returncode == 0
+
+
+def test_an_option_of_a_line_is_changed_and_not_given_twice() -> None:
+    found = lines.command_lines()
+    assert found["report:--out=blank"] == ["report", "run", "--out", " "]
+    assert found["report:--out twice"].count("--out") == 2
 
 
 def test_a_torn_file_and_a_wrong_number_are_findings(tmp_path: Path) -> None:

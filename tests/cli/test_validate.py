@@ -247,6 +247,22 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("export RUN --csv RUN/result.json", "is a file"),
         ("run walk --out RUN/result.json", "is a file"),
         ("bench floor --out EMPTY", "out must name a folder; got ''"),
+        ("run walk --out BLANK", "out must name a folder; got ' '"),
+        ("run walk --tensorboard BLANK", "tensorboard must name a folder; got ' '"),
+        ("report RUN --out BLANK", "out must name a file to write; got ' '"),
+        ("export RUN --csv BLANK", "csv must name a folder; got ' '"),
+        ("new BLANK", "path must name a file to write; got ' '"),
+        ("reproduce convergence --seeds 1 --out BLANK", "out must name a folder; got ' '"),
+        ("run walk --tensorboard HALF", "whose name is no UTF-8"),
+        ("compare RUN RUN --confidence nan --confidence 0.5", "--confidence is given 2 times"),
+        ("run walk --seed 1 --seed=2 --seed 3", "--seed is given 3 times"),
+        ("run walk --check --no-check", "--check is given 2 times"),
+        ("bench floor --seeds 1 --seeds 2", "--seeds is given 2 times"),
+        ("reweight RUN --nominal std*1.1 --problem std*nan", "std*nan"),
+        ("reweight RUN --nominal std*1.1 --problem walk", "walk"),
+        ("show LONG", "run cannot be"),
+        ("report LONG", "run cannot be"),
+        ("merge RUN LONG", "run cannot be"),
         ("bench floor --seeds 0", "seeds must be a whole number from 1"),
         ("check walk --seconds nan", "seconds must be a number of seconds"),
         ("check walk --seconds inf", "seconds must be a number of seconds"),
@@ -263,7 +279,10 @@ def test_commands_refuse_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = sorted(stored.parent.rglob("*"))
-    arguments = [it.replace("RUN", str(stored)).replace("EMPTY", "") for it in words.split()]
+    given = {"RUN": str(stored), "EMPTY": "", "BLANK": " ", "HALF": "\udc80", "LONG": "a" * 300}
+    arguments = words.split()
+    for name, value in given.items():
+        arguments = [it.replace(name, value) for it in arguments]
     code, out, err = command(*arguments)
     assert (code, out) == (2, "")
     assert says in err

@@ -13,8 +13,13 @@ from tests.run.test_resume import rewrite
 
 import apeval
 from apeval.errors import ApevalError
+from apeval.results import journal
 from apeval.results.columns import read_table, write_table
+from apeval.results.extension import read_extension, save_extension
+from apeval.results.failure_replay import replay_failure
 from apeval.results.manifest import read_state, write_manifest
+
+OTHERS = {"seed": 3, "confidence": 0.5, "block": 100, "on_fault": "unresolved"}
 
 
 @pytest.fixture(scope="module")
@@ -111,16 +116,72 @@ def test_a_changed_swapped_or_foreign_batch(folder: Path, tmp_path: Path) -> Non
         _ = apeval.load(folder).episodes
 
 
-@pytest.mark.parametrize("entry", ["seed", "confidence", "block"])
+@pytest.mark.parametrize("entry", ["seed", "confidence", "block", "on_fault", "retries"])
 def test_a_run_that_goes_on_keeps_its_inputs(entry: str, tmp_path: Path) -> None:
     from tests.run.test_resume import unfinished
 
     unfinished(tmp_path / "run")
     data = json.loads((tmp_path / "run" / "run.json").read_text())
-    data["inputs"][entry] = {"seed": 3, "confidence": 0.5, "block": 100}[entry]
+    data["inputs"][entry] = {**OTHERS, "retries": 3}[entry]
     rewrite(tmp_path / "run", data)
     with pytest.raises(ApevalError, match=f"run.json is damaged: {entry} is not what manifest"):
         apeval.resume(tmp_path / "run")
+
+
+def test_a_sample_in_another_order(folder: Path) -> None:
+    """Sums of the same numbers in another order differ in their last digits."""
+    arrays, about = read_table(folder / "sample.parquet")
+    write_table(folder / "sample.parquet", {k: v[::-1] for k, v in arrays.items()}, about)
+    write_manifest(folder, read_state(folder))
+    with pytest.raises(ApevalError, match="not in the order of their numbers"):
+        apeval.load(folder)
+
+
+def edited_batch(folder: Path, number: int, column: str, row: int, value: Any) -> None:
+    path = folder / "episodes" / f"{number:06d}.episodes.parquet"
+    arrays, about = read_table(path)
+    arrays = {k: np.array(v) for k, v in arrays.items()}
+    arrays[column][row] = value
+    write_table(path, arrays, about)
+    journal.read_sound(folder / "episodes", number)
+
+
+def test_an_edited_batch(folder: Path) -> None:
+    last = len(journal.numbers(folder / "episodes")) - 1
+    with pytest.raises(ApevalError, match="not numbered from 0 on"):
+        edited_batch(folder, 0, "ids", -1, 10**6)
+    failed = np.flatnonzero(journal.read_batch(folder / "episodes", last).failed)
+    with pytest.raises(ApevalError, match="an unresolved episode has an outcome"):
+        edited_batch(folder, last, "unresolved", int(failed[0]), True)
+
+
+def test_a_replay_record_that_names_another_failure(folder: Path) -> None:
+    records = json.loads((folder / "failures.json").read_text())
+    edit(folder, "failures.json", 0, "id", value=records[1]["id"])
+    run = apeval.load(folder)
+    with pytest.raises(ApevalError, match="a_E of a replay record is not that of episode"):
+        replay_failure(run, 1, run.problem())
+    assert replay_failure(run, 2, run.problem()).as_json()["id"] == records[1]["id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [(("episodes",), 9_999), (("failures",), 7), (("estimate",), 1e-2), (("trusted",), None),
+     (("parts", 0, "estimate"), 1e-2), (("parts", 1, "seed"), 9), (("parts", 0, "share"), 0.3)],
+)  # fmt: skip
+def test_an_edited_common_answer(path: tuple[Any, ...], value: Any, folder: Path) -> None:
+    more = folder.parent / "more"
+    problem = apeval.make("one-step", beta=2.0)
+    apeval.evaluate(problem, episodes=500, seed=1, recorder=apeval.Recorder(more))
+    runs = [apeval.load(folder), apeval.load(more)]
+    merged = apeval.merge(runs, extended=True)
+    save_extension(more, runs[:1], merged)
+    found = read_extension(more)
+    assert found is not None
+    assert found.episodes == merged.episodes
+    edit(more, "extended.json", *path, value=not merged.trusted if value is None else value)
+    with pytest.raises(ApevalError, match=r"extended.json is damaged"):
+        read_extension(more)
 
 
 def test_the_seal_tells_of_any_rewriting(folder: Path) -> None:

@@ -14,6 +14,7 @@ from tests.problem.test_ownership import walk
 import apeval
 from apeval.errors import ProblemError
 from apeval.simulate.audit import difference
+from apeval.simulate.identity import identity
 
 Hidden = Callable[[], apeval.Problem]
 
@@ -125,6 +126,73 @@ def test_what_changes_by_itself_is_refused_with_workers() -> None:
     finally:
         over.set()
         thread.join()
+
+
+@pytest.mark.parametrize("on_fault", ["stop", "unresolved"])
+def test_what_changes_once_during_a_run_with_workers_is_doubted_after_it(on_fault: str) -> None:
+    """The workers' copies all repeat themselves; the problem is another one by then."""
+    state = [0.0]
+
+    def tell(progress: Any) -> None:
+        if progress.steps > 0:
+            state[0] = 0.5
+
+    problem = walk(step=lambda x, a_A, a_E, draws: x + a_E + state[0])
+    given: dict[str, Any] = {"backend": "processes", "workers": 1, "on_fault": on_fault}
+    result = apeval.evaluate(problem, "mc", episodes=2_000, listener=tell, **given)
+    assert not result.trusted
+    assert "changed during the run while nobody asked it" in result.warnings[0]
+
+
+def test_a_cache_that_fills_during_a_run_with_workers_is_no_change() -> None:
+    seen: list[float] = []
+    problem = walk(step=lambda x, a_A, a_E, draws: x + a_E + 0.0 * len(seen))
+    result = apeval.evaluate(
+        problem, "mc", episodes=2_000, backend="processes", workers=1,
+        listener=lambda _: seen.append(1.0),
+    )  # fmt: skip
+    assert not any("changed during the run" in text for text in result.warnings)
+
+
+def test_what_goes_to_and_fro_in_step_with_the_looks_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A state that changes twice from one look to the next, if they came at equal times."""
+    now, state = [0.0], [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        state[0] = 0.3 * (round(now[0] / 0.0005) % 2)
+
+    monkeypatch.setattr(identity.time, "sleep", sleep)
+    monkeypatch.setattr(identity.time, "monotonic", lambda: now[0])
+    assert identity.changes_by_itself(walk(step=lambda x, a_A, a_E, draws: x + a_E + state[0]))
+    assert not identity.changes_by_itself(walk())
+
+
+def one_number(answer: Any) -> Any:
+    return float(answer[0, 0])
+
+
+def a_row_more(answer: Any) -> Any:
+    return np.concatenate([answer, answer[:1]])
+
+
+@pytest.mark.parametrize("backend", ["serial", "processes"])
+@pytest.mark.parametrize("change", [one_number, a_row_more])
+def test_a_mean_that_is_answered_otherwise_late_is_one_clear_error(
+    backend: str, change: Callable[[Any], Any]
+) -> None:
+    """In a worker as well, where the run's own copy of the problem is still as it was."""
+    calls = [0]
+
+    def mean(x: Any, a_A: Any) -> Any:
+        calls[0] += 1
+        return 0.0 * x if calls[0] < 100 else change(0.0 * x)
+
+    problem = walk(nominal=apeval.Normal(mean, 1.0, dim=1), chunk=64)
+    with pytest.raises(ProblemError, match=r"nominal"):
+        apeval.evaluate(problem, "mc", episodes=3_000, backend=backend, workers=1)
 
 
 def test_rounding_by_batch_size_is_no_difference() -> None:

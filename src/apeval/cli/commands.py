@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -59,12 +60,38 @@ def load(name: str) -> Any:
         app = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
         )
-        app.command(name=name)(conducted(found.load()))
+        app.command(name=name, cls=Command)(conducted(found.load()))
         return typer.main.get_command(app)
     if name in ELSEWHERE:
         package = ELSEWHERE[name][0]
         raise ApevalError(f"{name} is in another package, not installed: pip install {package}")
     return None
+
+
+class Command(typer.core.TyperCommand):
+    """A command that refuses an option given twice, where only the last one would count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the line.
+
+        Raises:
+            ApevalError: An option that takes one value has several.
+        """
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for name, times in Counter(it.opts[0] for it in given if _is_single(it)).items():
+            if times > 1:
+                raise ApevalError(
+                    f"{name} is given {times} times, and would count once: say it once "
+                    f"({ctx.command_path} --help)"
+                )
+        return super().parse_args(ctx, args)
+
+
+def _is_single(param: Any) -> bool:
+    """Whether a parameter is an option with one value, such as --seed; --json twice is no
+    contradiction."""
+    is_option = param.param_type_name == "option"
+    return is_option and not param.multiple and not (param.is_flag and not param.secondary_opts)
 
 
 class Group(typer.core.TyperGroup):

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from apeval.cli import hardening_command, problem_commands, run_commands
-from apeval.cli.commands import ELSEWHERE, Group, conducted, load, stand_in
+from apeval.cli.commands import ELSEWHERE, Command, Group, conducted, load, stand_in
 from apeval.cli.options import Quiet
 from apeval.cli.output import hush
 from apeval.errors import ApevalError, blame, unknown, user_frame
@@ -80,7 +80,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
 
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
-        app.command(name=_name, rich_help_panel=_panel)(conducted(_command))
+        app.command(name=_name, cls=Command, rich_help_panel=_panel)(conducted(_command))
 
 
 def commands() -> dict[str, Any]:

@@ -51,7 +51,20 @@ Problem = Annotated[
         help="A problem's name (see `apeval list`), or your own: file.py:factory, module:factory."
     ),
 ]
-Stored = Annotated[Path, typer.Argument(help="A run folder: what `apeval run … --out` wrote.")]
+
+
+def _looked_at(value: Path | list[Path] | None) -> Path | list[Path] | None:
+    for path in value if isinstance(value, list) else [value]:
+        if path is not None:
+            validate.input_folder("run", path)
+    return value
+
+
+STORED: dict[str, Any] = {"callback": _looked_at}
+"""For arguments and options that name run folders."""
+Stored = Annotated[
+    Path, typer.Argument(help="A run folder: what `apeval run … --out` wrote.", **STORED)
+]
 OwnProblem = Annotated[
     str | None,
     typer.Option(

@@ -34,6 +34,8 @@ def reweight_run(
         )
     run = load(path)
     if nominal:
+        if address is not None:
+            run.problem(address)  # not needed: the folder has the laws. But it must be the run's
         answer = reweight(run, nominal, confidence=confidence)
     else:
         changed = run.problem(address, **_parameters(assignments))

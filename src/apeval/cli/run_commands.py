@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apeval.cli.options import Json, OwnProblem, Quiet, Stored, file_option, folder_option
+from apeval.cli.options import STORED, Json, OwnProblem, Quiet, Stored, file_option, folder_option
 
 
 def show(run: Stored, json: Json = False, quiet: Quiet = False) -> None:
@@ -79,7 +79,8 @@ def export(
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="Run folders; several are compared in one report.")
+        list[Path],
+        typer.Argument(help="Run folders; several are compared in one report.", **STORED),
     ],
     out: Annotated[
         Path | None,
@@ -169,7 +170,8 @@ def compare(
 
 def merge(
     runs: Annotated[
-        list[Path], typer.Argument(help="Run folders of one problem, with different seeds.")
+        list[Path],
+        typer.Argument(help="Run folders of one problem, with different seeds.", **STORED),
     ],
     confidence: Annotated[
         float | None,

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+
 from apeval.errors import ApevalError
-from apeval.results.dataclass_json import build
+from apeval.results.dataclass_json import build, damaged
 from apeval.results.files import read_object
 from apeval.results.folder import Run, load
 from apeval.results.manifest import write_listed
 from apeval.results.plausible import check_merged
 from apeval.results.store import EXTENSION
-from apeval.run.merge import Merged
+from apeval.run.merge import Merged, merge
+
+_NUMBERS = ("estimate", "standard_error", "interval", "confidence", "episodes", "failures", "ess",
+            "detection_limit")  # fmt: skip
 
 
 def save_extension(folder: Path, earlier: list[Run], merged: Merged) -> Path:
@@ -33,7 +38,40 @@ def read_extension(folder: Path) -> Merged | None:
         return None
     merged = build(Merged, read_object(where), where)
     check_merged(merged, where)
+    try:
+        runs = chain(folder)
+    except ApevalError:  # one is not there any more: this one's part of the answer is
+        runs = [load(folder)]
+    _check_parts(merged, runs, where)
+    if len(runs) > 1:
+        _check_numbers(merged, merge(runs, extended=True), where)
     return merged
+
+
+def _check_parts(merged: Merged, runs: list[Run], where: Path) -> None:
+    """The runs that are there have the numbers that the common answer says of them."""
+    if len(runs) not in (1, len(merged.parts)):
+        raise damaged(where, "it does not list the runs")
+    for part, run in zip(merged.parts[-len(runs) :], runs, strict=True):
+        it = run.result
+        said = (part.method, part.seed, part.estimate, tuple(part.interval))
+        if said != (it.method, it.seed, it.estimate, tuple(it.interval)):
+            raise damaged(where, f"what it says of {run.path} is not what stands there")
+    final = [run.result.final for run in runs]
+    least = sum(it.episodes for it in final), sum(it.failures for it in final)
+    if merged.episodes < least[0] or merged.failures < least[1]:
+        raise damaged(where, "it has fewer episodes or failures than its runs")
+
+
+def _check_numbers(merged: Merged, again: Merged, where: Path) -> None:
+    """The common answer once more, from the runs; another machine may round otherwise."""
+    for name in _NUMBERS:
+        one, two = (np.asarray(getattr(it, name), np.float64) for it in (merged, again))
+        if one.shape != two.shape or not np.allclose(one, two, rtol=1e-9, atol=0.0, equal_nan=True):
+            raise damaged(where, f"{name} does not follow from the runs")
+    mine, theirs = ([part.share for part in it.parts] for it in (merged, again))
+    if not np.allclose(mine, theirs, rtol=1e-9, atol=0.0) or merged.trusted != again.trusted:
+        raise damaged(where, "shares, or whether it is trusted, do not follow from the runs")
 
 
 def chain(path: Path) -> list[Run]:

@@ -110,7 +110,22 @@ def _recorded(run: Run, record: Mapping[str, Any]) -> Episodes:
     mine = run.episodes.ids == number
     if int(mine.sum()) != 1:
         raise ApevalError(f"{run.path} is damaged: episode {number} was not recorded")
-    return run.episodes.take(mine)
+    found = run.episodes.take(mine)
+    for name in ("a_0", "a_E"):
+        if not _same_numbers(record.get(name), getattr(as_record(found, 0, run.key), name)):
+            raise ApevalError(
+                f"{run.path} is damaged: {name} of a replay record is not that of episode {number}"
+            )
+    return found
+
+
+def _same_numbers(one: Any, other: Any) -> bool:
+    """Whether two nested lists hold the same numbers; an empty one has no shape."""
+    try:
+        a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return bool(a.size == b.size == 0 or np.array_equal(a, b))
 
 
 def _difference(recorded: Episodes, again: Episodes) -> str | None:

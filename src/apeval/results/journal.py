@@ -139,6 +139,8 @@ def read_sound(folder: Path, number: int) -> Episodes:
     missed = np.isfinite(batch.margin) & ((batch.margin <= 0.0) != batch.failed)
     if bool(missed.any()):
         raise ApevalError(f"{path} is damaged: failures and margins contradict each other")
+    if bool((batch.unresolved & (batch.failed | batch.ended_by_roulette)).any()):
+        raise ApevalError(f"{path} is damaged: an unresolved episode has an outcome")
     return batch
 
 
@@ -169,6 +171,10 @@ def _read(folder: Path, number: int) -> tuple[Episodes, Array]:
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),
         trace=_trace(decisions, rows, episodes, each, about),
     )
+    for path, it in ((decisions, about_rows), (episodes, about)):
+        first = whole(it, "first_id", path)
+        if not np.array_equal(batch.ids, first + np.arange(batch.n)):
+            raise ApevalError(f"{path} is damaged: episodes are not numbered from {first} on")
     _check_batch(episodes, batch)
     return batch, each[DENSITY]
 

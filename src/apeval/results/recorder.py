@@ -28,7 +28,7 @@ from apeval.results.manifest import (
     write_manifest,
 )
 from apeval.results.model import model_of, write_model
-from apeval.results.provenance import ANSWER, counted, inputs_hash, now, provenance
+from apeval.results.provenance import ANSWER, inputs_hash, now, provenance
 from apeval.results.samples import write_sample
 from apeval.results.store import prepare, save
 from apeval.run.run_recorder import IDENTITY, FinishedRun
@@ -138,7 +138,8 @@ class Recorder:
             return
         self._untouched = False
         with self._resumable():
-            self._write_state(self.batches)  # should this be all that is done
+            before = read_inputs(self.folder).about["inputs"]  # what stands in run.json as yet
+            write_manifest(self.folder, self._state(before, course=self.batches))
             if self._journal.is_dir():
                 journal.cut_after(self._journal, self.batches)
             self._journal.mkdir(exist_ok=True)
@@ -148,8 +149,8 @@ class Recorder:
     def _write_state(self, course: int | None = None) -> None:
         write_manifest(self.folder, self._state(course=course))
 
-    def _state(self, **more: Any) -> Manifest:
-        asked = counted(self._about["inputs"])
+    def _state(self, asked: Mapping[str, Any] | None = None, **more: Any) -> Manifest:
+        asked = self._about["inputs"] if asked is None else asked
         return Manifest(batches=self.batches, journal=self._head, inputs=asked, **more)
 
     def begin(self, inputs: Mapping[str, Any]) -> None:

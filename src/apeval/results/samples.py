@@ -62,8 +62,10 @@ def read_sample(folder: Path) -> tuple[Sample, IntArray]:
         raise ApevalError(f"{path} is damaged: a density is not a number")
     least = [int(v.min()) if len(v) else -1 for v in (sample.component, sample.kind, ids)]
     possible = min(least) >= 0 and int(sample.component.max()) < sample.log_q.shape[1]
-    if not possible or int(sample.length.min()) < 0 or len(np.unique(ids)) != len(ids):
+    if not possible or int(sample.length.min()) < 0:
         raise ApevalError(f"{path} is damaged: episodes, components or kinds are impossible")
+    if bool(np.any(ids[1:] <= ids[:-1])):
+        raise ApevalError(f"{path} is damaged: its episodes are not in the order of their numbers")
     return sample, ids
 
 

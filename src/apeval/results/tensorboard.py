@@ -29,6 +29,13 @@ class TensorBoard:
     def __init__(self, folder: Path | str) -> None:
         folder = validate.output_folder("tensorboard", folder)
         try:
+            str(folder).encode()
+        except UnicodeError:
+            raise ApevalError(
+                f"TensorBoard cannot write to {str(folder)!a}, whose name is no UTF-8: choose "
+                "another name"
+            ) from None
+        try:
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError as error:
             raise ApevalError(

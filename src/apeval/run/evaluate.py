@@ -22,6 +22,7 @@ from apeval.plugins import is_ours
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.remedies import Note, Option
+from apeval.run.changed_meanwhile import RESTLESS, changed_meanwhile
 from apeval.run.failure_modes import find_modes
 from apeval.run.frozen_stage import FrozenStage, run_frozen_stage
 from apeval.run.interrupt import interrupts
@@ -60,10 +61,6 @@ __all__ = [
 ]
 
 _STEPS_TO_LEARN, _EPISODES_TO_LEARN = 10_000, 3_000  # a target's run learns as for these
-_RESTLESS = (
-    "repeatable: what it holds changes while nobody asks it anything, as by a thread of its own, "
-    "and each worker would get another one. An episode must follow from its seed alone."
-)
 
 
 @with_options(RunKeywords)
@@ -155,12 +152,14 @@ def _asked(
     own. Decisions that are to be repeated after the run are put into `first`, remarks into
     `said`."""
     problem, ours = asked.problem, comes_with_apeval(asked.problem)
-    if not asked.options.check or asked.options.faults.expected:
+    if not asked.options.check:
         return None
     apart = not isinstance(backend, Serial) and not ours
-    key = make_key(asked.options.seed)
     if apart and changes_by_itself(problem):
-        refuse(problem, _RESTLESS)
+        refuse(problem, f"repeatable: {RESTLESS}.")
+    if asked.options.faults.expected:
+        return None
+    key = make_key(asked.options.seed)
     looked = look_apart(problem, key, check=True) if apart else look(problem, key, check=not ours)
     if looked is None:
         return None
@@ -204,7 +203,7 @@ def _conduct(
     opinion = None
     if options.second_opinion and not frozen.interrupted:
         opinion = ask(simulation, frozen.sample, options.confidence, target is not None)
-    differs = _not_repeated(asked, source, time.perf_counter() - started)
+    differs = _not_repeated(asked, identity, source, time.perf_counter() - started)
     answer = _answer(learner, simulation, frozen, explored, asked, [*notes, *differs], opinion)
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
@@ -325,7 +324,9 @@ def _kind(sample: Sample, kind: int, confidence: float) -> Kind:
     return Kind(probability(sample, hit), bounds(sample, hit, confidence), int(hit.sum()))
 
 
-def _not_repeated(asked: Request, source: EpisodeSource, seconds: float) -> list[Note]:
+def _not_repeated(
+    asked: Request, identity: Mapping[str, Any], source: EpisodeSource, seconds: float
+) -> list[Note]:
     """Whether episodes of the run come out the same once more; where nobody looks, it is said."""
     if not asked.options.check:
         unchecked = Option("check", False)
@@ -335,7 +336,8 @@ def _not_repeated(asked: Request, source: EpisodeSource, seconds: float) -> list
         return []
     differs = source.repeats(max(SECONDS, SHARE * seconds))
     if differs is None:
-        return []
+        apart = not isinstance(source.backend, Serial)
+        return changed_meanwhile(asked.problem, identity, source) if apart else []
     return [
         Note(
             f"the simulation does not repeat itself: simulated once more, {differs}. Something is "

@@ -103,6 +103,8 @@ class FaultHandler:
         if trouble.what == BREACH:
             raise ProblemError(trouble.text)
         if trouble.what == INTERNAL and self.policy.on_fault == STOP:
+            if trouble.found:
+                raise ProblemError(trouble.found) from RuntimeError(trouble.trace)
             raise RuntimeError(trouble.text) from RuntimeError(trouble.trace)
 
     def _alone(self, pool: WorkerPool, task: Task, attempts: int) -> list[Episodes | FaultyEpisode]:

@@ -77,6 +77,8 @@ class Trouble:
     text: str
     """One line, with the place in the user's code where it is known."""
     trace: str = ""
+    found: str = ""
+    """Of an internal one: what a check of the problem found to mend, there where it happened."""
 
 
 def cut(

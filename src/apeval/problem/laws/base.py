@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from apeval.errors import ApevalError
+from apeval.errors import ApevalError, ProblemError
 from apeval.plugins import is_ours
 from apeval.problem.argument_copies import with_own_array
 from apeval.problem.types import Array, FloatArray
@@ -288,6 +288,11 @@ def parameter_rows(value: Parameter, x: Any, a_A: Any, dim: int) -> FloatArray:
     """A parameter in n situations, (1 or n, dim)."""
     if callable(value):
         rows = np.array(value(x, a_A), dtype=np.float64)  # a copy: f_E may change x in place
+        if rows.ndim not in (1, 2):
+            raise ProblemError(
+                "a function that gives a parameter of a nominal law returned an array of the shape "
+                f"{rows.shape}, expected a row per episode: (n,) or (n, {dim})"
+            )
         return rows[:, None] if rows.ndim == 1 else rows
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (1, dim)).copy()
 

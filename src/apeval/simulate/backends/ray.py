@@ -19,7 +19,7 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Option
 from apeval.signals import handlers
-from apeval.simulate.task import Task, attempt
+from apeval.simulate.task import Task
 from apeval.simulate.workers.pool import (
     ANSWER,
     GONE,
@@ -209,9 +209,11 @@ class Actor:
         """Simulate a block."""
         import cloudpickle
 
+        from apeval.simulate.check.precheck import attempt_apart
+
         task = Task(self.proposal, *fields)
         answer: bytes = cloudpickle.dumps(
-            WorkerMessage(ANSWER, attempt(self.problem, self.key, task))
+            WorkerMessage(ANSWER, attempt_apart(self.problem, self.key, task))
         )
         return answer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from apeval.errors import ApevalError, ProblemError, user_frame
@@ -13,8 +14,10 @@ from apeval.remedies import Call
 from apeval.simulate.audit import Kept, beginning, difference
 from apeval.simulate.check import UNDISTURBED, check_problem
 from apeval.simulate.check.report import CheckReport
+from apeval.simulate.episodes import Episodes
 from apeval.simulate.identity.reference import Reference, reference
-from apeval.simulate.task import Trouble, attempt
+from apeval.simulate.rollout import EpisodeObserver
+from apeval.simulate.task import INTERNAL, Task, Trouble, attempt
 
 _EPISODES, _SECONDS = 16, 1.0  # with 0.5 s for the reference decisions and 0.5 s after the run: 2 s
 
@@ -85,6 +88,23 @@ def _first_bad(report: CheckReport) -> str | None:
         return None
     found = f"{bad[0].name}: {bad[0].message}"
     return found if found.endswith((".", "?")) else f"{found}."
+
+
+def attempt_apart(
+    problem: Problem, key: IntArray, task: Task, watch: EpisodeObserver | None = None
+) -> Episodes | Trouble:
+    """`attempt` in a worker: an exception within apeval is looked into here, where the problem is
+    in the state that led to it. The run's own copy has never been asked anything."""
+    answer = attempt(problem, key, task, watch)
+    if isinstance(answer, Episodes) or answer.what != INTERNAL:
+        return answer
+    try:
+        require_sound(problem)
+    except ProblemError as found:
+        return replace(answer, found=str(found))
+    except (Exception, SystemExit):  # whatever a user's simulator may raise
+        pass
+    return answer
 
 
 @contextmanager

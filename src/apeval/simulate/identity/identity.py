@@ -37,6 +37,7 @@ _WORDS = {
 CODE, ANSWERS, FILES = "code", "answers", "files"
 _SHOWN = 3
 _STILL, _BETWEEN = 0.05, 0.001  # seconds for which a problem is watched, and between two looks
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _LOOKS = 10  # at least: what goes to and fro is met in the same state by half of them
 
 
@@ -81,14 +82,19 @@ def holds_users_code(problem: Problem) -> bool:
     return bool(modules_of(_functions(problem)))
 
 
+def code_of(problem: Problem) -> str:
+    """A digest of the problem's functions with the values that they hold now."""
+    return digest(_functions(problem))
+
+
 def changes_by_itself(problem: Problem) -> bool:
     """Whether what the problem holds changes while nobody asks it anything: each worker would get
     it as it happens to be when the worker starts, and repeat itself with that."""
     functions = _functions(problem)
     first, until, looks = digest(functions), time.monotonic() + _STILL, 0
     while looks < _LOOKS or time.monotonic() < until:
-        time.sleep(_BETWEEN)
         looks += 1
+        time.sleep(_BETWEEN * (0.5 + looks * _GOLDEN % 1.0))  # in step with nothing that goes round
         if digest(functions) != first:
             return True
     return False

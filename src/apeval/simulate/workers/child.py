@@ -19,7 +19,7 @@ from apeval.problem.laws import Law
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, FloatArray, IntArray
 from apeval.simulate.adversary import Mixture, Situation
-from apeval.simulate.task import Task, attempt
+from apeval.simulate.task import Task
 from apeval.simulate.workers.orphans import leave_with_parent
 from apeval.simulate.workers.serialization import limit_torch, unpack
 
@@ -89,10 +89,12 @@ class _Served:
         _say(self.pipe, "looked", found)
 
     def _work(self, fields: list[Any], told: _Told | None) -> None:
+        from apeval.simulate.check.precheck import attempt_apart
+
         if self.problem is None or self.key is None or self.proposal is None:
             sys.exit(1)
         task = Task(self.proposal, *fields)
-        _say(self.pipe, "answer", attempt(self.problem, self.key, task, told))
+        _say(self.pipe, "answer", attempt_apart(self.problem, self.key, task, told))
 
 
 class _Told:

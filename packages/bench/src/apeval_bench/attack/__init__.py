@@ -32,6 +32,9 @@ _WORDS = {
     "users": "users' code that misbehaves",
 }
 _SECONDS = 120.0  # that a call in process may take
+UNTOLD = "cannot be told"
+"""The verdict on an edit of what stands in one place only, in a folder whose hashes were all made
+anew."""
 SMALL = "small"
 """The row that stands for the small version."""
 KINDS = {
@@ -176,6 +179,11 @@ def _as_text(data: dict[str, Any]) -> str:
         counts = " | ".join(f"{row['figures'][name]:,}" for name in KINDS)
         lines.append(f"| {row['what']} | {row['cases']:,} | {counts} |")
     lines.append("")
+    untold = sum(row["tally"].get(UNTOLD, 0) for row in data["rows"])
+    lines.append(
+        f"Readings of edits that cannot be told: {untold:,}. A value of an episode of learning "
+        "that stands in one place only, with every hash made anew; no estimate rests on it.\n"
+    )
     for row in data["rows"]:
         told = ", ".join(f"{name} {count:,}" for name, count in sorted(row["tally"].items()))
         lines.append(f"{row['what']}: {told}\n")

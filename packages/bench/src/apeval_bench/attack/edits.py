@@ -36,6 +36,11 @@ _MINOR = {
 """Fields that are neither the number nor what it is the number of: a reader who is shown another
 value is told something wrong beside it. Such cases are counted, not failed."""
 _ALONE = ("component", "ended_by_roulette", "s_0", "s_end_0", "a_A_0")
+"""Columns of the journal that have no second copy anywhere, as the docs of the run folder say: no
+estimate rests on them, and `replay` holds them against the simulator."""
+_LEARNING_ALONE = ("margin", "unresolved")
+"""Columns whose second copy is in the sample, in which episodes of learning that do not count are
+not. Where only these are shown otherwise, the case is counted as one that cannot be told."""
 _FEW = 3  # entries of a long list that are edited: the first, the middle one, the last
 _MEANT: dict[str, tuple[Any, ...]] = {
     "problem": ("first-step", "walk"),
@@ -55,6 +60,8 @@ class Edit:
     name: str
     do: Callable[[Path], None]
     minor: bool = False
+    untold: bool = False
+    """Whether nothing else in the folder could contradict it, as far as learning's episodes go."""
 
 
 def edits(folder: Path, other: Path) -> list[Edit]:
@@ -77,15 +84,14 @@ def edits(folder: Path, other: Path) -> list[Edit]:
 
 def _inside(name: str, found: Iterator[tuple[str, Callable[[Path], None]]]) -> Iterator[Edit]:
     return (
-        Edit(f"{name}:{what}", _table(name, do), name.startswith("episodes/") and _is_alone(what))
+        Edit(
+            f"{name}:{what}",
+            _table(name, do),
+            name.startswith("episodes/") and what.split(":")[0] in _ALONE,
+            name.startswith("episodes/") and what.split(":")[0] in _LEARNING_ALONE,
+        )
         for what, do in found
     )
-
-
-def _is_alone(what: str) -> bool:
-    """Whether a column of the journal has no second copy anywhere, as the docs of the run folder
-    say: no estimate rests on it, and `replay` holds it against the simulator."""
-    return what.split(":")[0] in _ALONE
 
 
 def _table(name: str, do: Callable[[Path], None]) -> Callable[[Path], None]:

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from apeval_bench.attack import bases, surroundings
+from apeval_bench.attack import UNTOLD, bases, surroundings
 from apeval_bench.attack.bases import BASES
 from apeval_bench.attack.edits import Edit, edits
-from apeval_bench.attack.readings import Answer, difference, judge, readings
+from apeval_bench.attack.readings import Answer, difference, judge, only_learning, readings
 from apeval_bench.attack.seals import Seal, find_seals, seal
 from apeval_bench.fuzz.calls import Calls
 from apeval_bench.fuzz.folders import LIBRARIES
@@ -124,6 +124,8 @@ def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
         verdict = judge(honest[way], seen)
         if verdict in ("different", "answered") and edit.minor:
             verdict = "different beside the number"
+        if verdict == "different" and edit.untold and only_learning(honest[way], seen):
+            verdict = UNTOLD
         calls.tally[verdict] += 1
         if verdict in ("different", "answered"):
             what = difference(honest[way].numbers, seen.numbers)

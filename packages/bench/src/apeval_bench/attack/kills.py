@@ -84,7 +84,7 @@ SCENES = {
     ),
     "report": KillTarget(["report", "done", "--out", "page.html"], 1.5, file="page.html", shots=3),
     "merge": KillTarget(["merge", "done", "done2", "--out", "m.json"], 1.0, file="m.json", shots=2),
-    "plan": KillTarget(["plan", "one-step", "--pilot-steps", "300"], 1.5, shots=2),
+    "plan": KillTarget(["plan", "one-step", "--pilot-steps", "1000"], 1.5, shots=2),
     "help": KillTarget(["--help"], 0.5, shots=2),
 }
 _SMALL = (

@@ -92,10 +92,10 @@ def names(prepared: Path, small: bool = False) -> list[str]:
     """Every line: `lines:COMMAND:OPTION=VALUE`, twice, and with two of them."""
     if small:
         return [f"lines:{name}" for name in _SMALL]
-    return [f"lines:{name}" for name in _lines()]
+    return [f"lines:{name}" for name in command_lines()]
 
 
-def _lines() -> dict[str, list[str]]:
+def command_lines() -> dict[str, list[str]]:
     """Command lines by name. Two options at once are drawn at random, always the same ones."""
     found: dict[str, list[str]] = {}
     rng = Random("lines")
@@ -110,13 +110,14 @@ def _lines() -> dict[str, list[str]]:
             if not words:
                 continue
             value = next(iter(values.values()))
-            twice = [*_line(command), *words, value, *words, value]
+            twice = [*_without(_line(command), words[0]), *words, value, *words, value]
             found[f"{command}:{option} twice"] = twice
         flagged = {name: words for name, words in single.items() if len(words) == 2}
         for _ in range(min(12, len(flagged) // 4)):
             one, two = rng.sample(sorted(flagged), 2)
             name = f"{one} and {two.partition(':')[2]}"
-            found[name] = [*_line(command), *flagged[one], *flagged[two]]
+            line = _without(_line(command), flagged[one][0], flagged[two][0])
+            found[name] = [*line, *flagged[one], *flagged[two]]
     return found
 
 
@@ -125,11 +126,19 @@ def _line(command: str) -> list[str]:
 
 
 def _placed(command: str, words: list[str]) -> list[str]:
-    """The command's usual line with an option added, or with its first argument replaced."""
+    """The command's usual line with an option added or changed, or with its first argument
+    replaced."""
     line = _line(command)
     if len(words) == 2:
-        return [*line, *words]
+        return [*_without(line, words[0]), *words]
     return [command, *words, *line[2:]]
+
+
+def _without(line: list[str], *options: str) -> list[str]:
+    """The line without these options and their values: one that is given twice is refused for
+    that alone."""
+    taken = {k + j for k, word in enumerate(line) if word in options for j in (0, 1)}
+    return [word for k, word in enumerate(line) if k not in taken]
 
 
 Option = tuple[str, list[str], dict[str, str]]
@@ -166,7 +175,7 @@ def _some_paths() -> dict[str, str]:
 def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
     """Run the line, with and without --json, and see what it leaves behind."""
     name = str(calls.case).removeprefix("lines:")
-    words = _lines()[name]
+    words = command_lines()[name]
     for json in ((), ("--json",)):
         if json and not _takes_json(words[0]):
             continue
