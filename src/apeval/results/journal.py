@@ -131,6 +131,9 @@ def read_sound(folder: Path, number: int) -> Episodes:
     """A batch whose decisions have the densities, and whose failures the margins, that it says."""
     batch, log_p = _read(folder, number)
     path = paths(folder, number)[1]
+    first, _ = span(folder, number)
+    if not np.array_equal(batch.ids, first + np.arange(batch.n)):
+        raise ApevalError(f"{path} is damaged: episodes are not numbered from {first} on")
     found = _densities(batch)
     if bool(np.isnan(found).any()):
         raise ApevalError(f"{path} is damaged: laws do not fit decisions, or give no densities")
@@ -171,10 +174,6 @@ def _read(folder: Path, number: int) -> tuple[Episodes, Array]:
         law_0=None if law_0 is None else rebuild(law_0, each, episodes),
         trace=_trace(decisions, rows, episodes, each, about),
     )
-    for path, it in ((decisions, about_rows), (episodes, about)):
-        first = whole(it, "first_id", path)
-        if not np.array_equal(batch.ids, first + np.arange(batch.n)):
-            raise ApevalError(f"{path} is damaged: episodes are not numbered from {first} on")
     _check_batch(episodes, batch)
     return batch, each[DENSITY]
 
