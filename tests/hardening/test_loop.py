@@ -18,7 +18,7 @@ from apeval.cli.main import app
 from apeval.errors import ApevalError
 from apeval.hardening.rounds import BETTER, NOT_SHOWN, WORSE, judged
 
-LITTLE: dict[str, Any] = {"episodes": 800, "return_episodes": 100, "seed": 1}
+LITTLE: dict[str, Any] = {"episodes": 1_600, "return_episodes": 100, "seed": 1}
 
 
 class Gain:

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 import apeval
 from apeval.learn.ape.delayed_part import DelayedTilt
 from apeval.learn.ape.episode_features import EpisodeFeatures
-from apeval.learn.ape.modes import by_kind
+from apeval.learn.ape.failure_groups import by_kind
 from apeval.learn.ape.monte_carlo_fallback import MonteCarloFallback
 from apeval.learn.ape.proposal_part import PartAdversary
 from apeval.learn.ape.widened_proposals import Flatter

@@ -100,7 +100,7 @@ def test_intervals_cover_the_known_answer(problem: Any, truth: float) -> None:
     assert 1e-6 < truth < 1e-3
     hits = 0
     for seed in range(10):
-        found = apeval.evaluate(problem(), "ape", episodes=600, seed=seed, check=seed == 0)
+        found = apeval.evaluate(problem(), "ape", episodes=2_000, seed=seed, check=seed == 0)
         hits += found.interval[0] <= truth <= found.interval[1]
     assert hits >= 7
 

@@ -63,7 +63,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     base = tmp_path_factory.mktemp("runs")
     make = apeval.make
     return {
-        "pendulum": record(base / "pendulum", make("pendulum"), steps=12_000),
+        "pendulum": record(base / "pendulum", make("pendulum"), steps=24_000),
         "grid": record(base / "grid", make("minigrid-s1"), steps=4_000),
         "never": record(base / "never", make("never"), steps=1_000),
         "mc": record(base / "mc", make("walk", top=4), method="mc", episodes=300),

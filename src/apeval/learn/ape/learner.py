@@ -14,9 +14,9 @@ from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.episode_features import EpisodeFeatures, find_features
 from apeval.learn.ape.episode_memory import EpisodeMemory, tempered
+from apeval.learn.ape.failure_groups import by_kind
 from apeval.learn.ape.log_value import fit_value
 from apeval.learn.ape.mixture_fit import GroupedFit, MixtureFit, effective, fit_groups
-from apeval.learn.ape.modes import by_kind
 from apeval.learn.ape.monte_carlo_fallback import MonteCarloFallback
 from apeval.learn.ape.part_learner import PartLearner, find_part_learner
 from apeval.learn.ape.probit import explained, fit_probit, push
@@ -61,6 +61,7 @@ _EXPLAINED = 0.3  # of the deviance, from which a probit model is believed
 _NEAR = 0.3  # power of p/q̄: a probit model need not hold where hardly any episode of π_E,gt goes
 _NO_PROGRESS = 2  # fits without progress
 _LONG = 10.0  # decisions of an episode from which a fit may have to begin later
+_VERY_LONG = 50.0  # decisions from which nothing learned means that nothing will be
 _LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
 
@@ -137,7 +138,7 @@ class ApeLearner(Learner):
         Monte Carlo tells more with the rest."""
         late = batch_sizes.used(simulation) >= _PATIENCE * self.config.learn_share
         learned = self._counted or self._worth * self.ess >= _TELLS
-        return late and self._decisions >= _LONG and not learned
+        return late and self._decisions >= _VERY_LONG and not learned
 
     def _explore(self, simulation: Simulation) -> bool:
         """The pilot, from π_E,gt; then widened proposals, which the pilot's lengths have scaled."""

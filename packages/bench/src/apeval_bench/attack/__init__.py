@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
+from apeval_bench.attack.seals import UNTOLD
 from apeval_bench.cells import Cell, run_cells
 from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
@@ -32,9 +33,6 @@ _WORDS = {
     "users": "users' code that misbehaves",
 }
 _SECONDS = 120.0  # that a call in process may take
-UNTOLD = "cannot be told"
-"""The verdict on an edit of what stands in one place only, in a folder whose hashes were all made
-anew."""
 SMALL = "small"
 """The row that stands for the small version."""
 KINDS = {

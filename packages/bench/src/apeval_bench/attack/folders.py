@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from apeval_bench.attack import UNTOLD, bases, surroundings
+from apeval_bench.attack import bases, surroundings
 from apeval_bench.attack.bases import BASES
 from apeval_bench.attack.edits import Edit, edits
 from apeval_bench.attack.readings import Answer, difference, judge, only_learning, readings
-from apeval_bench.attack.seals import Seal, find_seals, seal
+from apeval_bench.attack.seals import UNTOLD, Seal, find_seals, seal
 from apeval_bench.fuzz.calls import Calls
 from apeval_bench.fuzz.folders import LIBRARIES
 

@@ -35,6 +35,9 @@ _WRITTEN: tuple[Callable[[Any], str], ...] = (
     lambda it: json.dumps(it, indent=1),
 )
 """Ways to write an object before it is hashed."""
+UNTOLD = "cannot be told"
+"""The verdict on an edit of what stands in one place only, in a folder whose hashes were all made
+anew."""
 
 
 @dataclass(frozen=True)
