@@ -22,6 +22,7 @@ _DISAGREEMENT = 0.1
 _CONVERGED = 10.0  # times, between a value and the estimate that should be equal to it
 _EXPLORED_ERRORS = 3.0
 _EQUAL = 0.5
+_NEARLY_ALL = 0.9  # of a budget's episodes: it was plain Monte Carlo
 
 
 def sample_warnings(
@@ -100,7 +101,7 @@ def _by_counting(sample: Sample, estimate: Estimate, budget: Budget) -> str:
     """Most of a run looks for failures, which bounds nothing if there are none: Monte Carlo's
     bound with the same budget is lower."""
     n = budget.episodes or int((budget.steps or 0) / max(float(sample.length.mean()), 1.0))
-    if sample.unweighted or n < 1:
+    if n < 1 or (sample.unweighted and sample.n >= _NEARLY_ALL * n):
         return ""
     most = clopper_pearson(0, n, estimate.confidence)[1]
     return (
