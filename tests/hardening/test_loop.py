@@ -60,7 +60,8 @@ def test_a_better_policy_is_shown_to_be_better(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "h" / "harden.json").read_text())
     assert kept["rounds"][1]["estimate"] == last.estimate
     assert apeval.load(tmp_path / "h" / last.folder).result.estimate == last.estimate
-    assert f"use the policy {tmp_path / 'h' / 'policy-1.pkl'}" in joined(str(found))
+    use = f"use the policy {tmp_path / 'h' / 'policy-1.pkl'}"
+    assert "".join(use.split()) in "".join(str(found).split())  # long paths are broken
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "h")])
     assert shown.output == f"{found}\n"
     page = tmp_path / "both.html"
