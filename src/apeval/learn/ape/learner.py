@@ -332,6 +332,8 @@ class ApeLearner(Learner):
     def _shares(self, nominal: float, delayed: float, learning: bool = False) -> dict[int, float]:
         """π_E,gt, widened proposals, and the last fits alike, the very last also after a delay."""
         explorers = self._explorers(learning)
+        most = 0.5 * (1.0 - nominal) / sum(explorers.values())
+        explorers = {k: min(1.0, most) * share for k, share in explorers.items()}
         learned = 1.0 - nominal - sum(explorers.values())
         delayed = 0.0 if self._later is None else delayed
         at_once = dict.fromkeys(self._recent, (1.0 - delayed) * learned / len(self._recent))
@@ -458,11 +460,9 @@ class ApeLearner(Learner):
         if self.cramped:
             return [learning_warnings.cramped(self.problem.longest, self._in_steps)]
         if self._counts:
-            return (
-                [learning_warnings.unmoved()]
-                if (self._fallback.stuck or self._fallback.far) and self.choice is None
-                else []
-            )
+            moved = self.choice is not None or not (self._fallback.stuck or self._fallback.far)
+            gained = moved and not self._fallback.given_up
+            return [] if gained else [learning_warnings.unmoved()]
         if not self._recent:
             return [learning_warnings.too_few(self.problem.margin is not None)]
         if self.level > 0.0:
