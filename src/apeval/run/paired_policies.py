@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from apeval.problem.types import IntArray
 from apeval.run.evaluate import comes_with_apeval
 from apeval.run.paired_stage import Arms, common_proposal
 from apeval.run.pairing import ControlArm, Pairing
-from apeval.run.policy_comparison import PolicyComparison, equal_laws
+from apeval.run.policy_comparison import PolicyComparison, equal_laws, numbers
 from apeval.run.request import Request, request
 from apeval.run.run_options import (
     RAISE,
@@ -238,23 +237,12 @@ class _PairedRun:
         a, b = (dataclasses.replace(it, estimator=estimator) for it in (a, b))
         found = compare_pairs(a, b, confidence, planned)
         at_a, at_b = estimate(a, confidence), estimate(b, confidence)
-        lo, hi = found.ratio_interval
         doubts = doubts + _serious("A", a, at_a, self.asked[0])
         doubts += _serious("B", b, at_b, self.asked[1])
         return PolicyComparison(
             a=_named(self.asked[0].problem, self.asked[1].problem),
             b=_named(self.asked[1].problem, self.asked[0].problem),
-            estimate_a=at_a.value,
-            estimate_b=at_b.value,
-            interval_a=at_a.interval,
-            interval_b=at_b.interval,
-            ratio=found.ratio,
-            ratio_interval=(lo, hi if math.isfinite(hi) else None),
-            difference=found.difference,
-            difference_interval=found.difference_interval,
-            confidence=confidence,
-            verdict=found.verdict,
-            times=found.times,
+            **numbers(found, at_a, at_b, confidence),
             comparable=not self.differences,
             warnings=tuple(self.differences + doubts),
             pairing=Pairing(

@@ -11,7 +11,7 @@ import numpy as np
 from apeval import validate
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
-from apeval.estimate.interval import estimate
+from apeval.estimate.interval import Estimate, estimate
 from apeval.notebook_cards import card_of_text
 from apeval.remedies import Option
 from apeval.run.completed_run import CompletedRun, check_run, level
@@ -171,25 +171,32 @@ def compare(a: CompletedRun, b: CompletedRun, confidence: float | None = None) -
     side_a, side_b = _side(a), _side(b)
     found: Comparison = compare_sides(side_a, side_b, wanted)
     differences = _differences(a, b)
-    lo, hi = found.ratio_interval
     at_a, at_b = side_a(wanted), side_b(wanted)
     return PolicyComparison(
         a=str(a.path),
         b=str(b.path),
-        estimate_a=at_a.value,
-        estimate_b=at_b.value,
-        interval_a=at_a.interval,
-        interval_b=at_b.interval,
-        ratio=found.ratio,
-        ratio_interval=(lo, hi if math.isfinite(hi) else None),
-        difference=found.difference,
-        difference_interval=found.difference_interval,
-        confidence=wanted,
-        verdict=found.verdict,
-        times=found.times,
+        **numbers(found, at_a, at_b, wanted),
         comparable=not differences,
         warnings=tuple(differences + _doubts(a, b)),
     )
+
+
+def numbers(found: Comparison, a: Estimate, b: Estimate, confidence: float) -> dict[str, Any]:
+    """What every `PolicyComparison` says of two estimates, by field."""
+    lo, hi = found.ratio_interval
+    return {
+        "estimate_a": a.value,
+        "estimate_b": b.value,
+        "interval_a": a.interval,
+        "interval_b": b.interval,
+        "ratio": found.ratio,
+        "ratio_interval": (lo, hi if math.isfinite(hi) else None),
+        "difference": found.difference,
+        "difference_interval": found.difference_interval,
+        "confidence": confidence,
+        "verdict": found.verdict,
+        "times": found.times,
+    }
 
 
 def _side(run: CompletedRun) -> Side:
