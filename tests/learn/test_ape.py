@@ -248,9 +248,10 @@ def test_a_counted_batch_is_weighed_by_the_shares_that_its_parts_really_had() ->
 
 
 def test_counting_learning_batches_is_unbiased() -> None:
-    """100 short runs on a not so rare event: the mean is within 3.5 standard errors of Φ(−2)."""
+    """40 short runs on a not so rare event: the mean is within 3.5 standard errors of Φ(−2). A
+    smaller bias is looked for by `apeval bench accuracy`, which has it for 100 seeds a problem."""
     problem = apeval.make("gaussian-sum", beta=2.0, steps=2)
-    found = np.array([evaluate(problem, "ape", episodes=150, seed=s).estimate for s in range(100)])
+    found = np.array([evaluate(problem, "ape", episodes=150, seed=s).estimate for s in range(40)])
     error = found.std() / np.sqrt(len(found))
     assert abs(found.mean() - norm.cdf(-2.0)) < 3.5 * error
 
@@ -268,7 +269,7 @@ def test_short_episodes_leave_more_of_them_to_come() -> None:
 
 def test_shares_are_set_before_the_batch_and_leave_room_for_the_final_stage() -> None:
     problem = apeval.make("gaussian-sum-two").blind()
-    simulation = Simulation(problem, make_key(0), Budget(episodes=2_000))
+    simulation = Simulation(problem, make_key(0), Budget(episodes=800))
     learner = ApeLearner(problem, ApeConfig())
     seen: list[float] = []
     while learner.advance(simulation):
@@ -288,15 +289,16 @@ def test_both_modes_are_found(name: str) -> None:
 
 
 def test_int_v1_to_a_few_percent_without_a_setting() -> None:
-    """12 seeds at 3,000 decisions; the figure is 10 %, a mean of 12 squares has a 99.9 %
-    quantile of about 2.7 times its mean: 0.165 for an RMSE of 0.10."""
+    """8 seeds at 3,000 decisions; the figure is 10 %, a mean of 8 squares has a 99.9 % quantile
+    of 3.27 times its mean: 0.181 for an RMSE of 0.10. Fewer than 6 of 8 intervals at 95 %: 0.6 %.
+    `apeval bench accuracy --rows int-v1-3000` has 100 seeds."""
     problem = apeval.make("int-v1")
     truth = problem.truth().value if problem.truth else 0.0
-    runs = [evaluate(problem, steps=3_000, seed=s) for s in range(12)]
+    runs = [evaluate(problem, steps=3_000, seed=s) for s in range(8)]
     errors = np.array([r.estimate / truth - 1.0 for r in runs])
     assert all(r.method == "ape" for r in runs)
-    assert np.sqrt((errors**2).mean()) < 0.165
-    assert sum(r.interval[0] <= truth <= r.interval[1] for r in runs) >= 9
+    assert np.sqrt((errors**2).mean()) < 0.181
+    assert sum(r.interval[0] <= truth <= r.interval[1] for r in runs) >= 6
 
 
 def test_without_a_margin_it_still_learns() -> None:
@@ -340,13 +342,14 @@ def test_a_constant_margin_is_no_margin() -> None:
 
 
 def test_frequent_failures_are_no_worse_than_monte_carlo() -> None:
-    """p = 0.31, where nothing can be gained: over 60 seeds the RMSE stays within 1.3 × that of
-    Monte Carlo, which itself is known to ± 9 %."""
+    """p = 0.31, where nothing can be gained: over 30 seeds the RMSE stays within 1.42 × that of
+    Monte Carlo. Asking costs 6 %; a mean of 30 squares has a 99.5 % quantile of 1.79 = 1.34² times
+    its mean. `apeval bench counting` measures the loss without luck."""
     problem = apeval.make("gaussian-sum", beta=0.5, steps=3)
     truth = norm.cdf(-0.5)
-    ours = [evaluate(problem, "ape", episodes=400, seed=s).estimate for s in range(60)]
+    ours = [evaluate(problem, "ape", episodes=400, seed=s).estimate for s in range(30)]
     rmse = float(np.sqrt(np.mean((np.array(ours) - truth) ** 2)))
-    assert rmse < 1.3 * np.sqrt(truth * (1 - truth) / 400)
+    assert rmse < 1.42 * np.sqrt(truth * (1 - truth) / 400)
 
 
 def test_a_budget_without_room_for_whole_episodes_says_so() -> None:

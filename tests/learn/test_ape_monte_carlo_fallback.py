@@ -160,7 +160,7 @@ def test_where_nature_has_no_say_little_is_lost(
     problem = apeval.make("chance-sum", beta=beta)
     problem = problem if margin else replace(problem, margin=None)
     prices = []
-    for seed in range(10):
+    for seed in range(5):  # the price follows from the weights: no luck of failures is in it
         learner, frozen = run(problem, episodes, seed)
         assert not any("not converged" in text for text in learner.warnings())
         assert frozen.sample.counting
@@ -169,11 +169,11 @@ def test_where_nature_has_no_say_little_is_lost(
 
 
 def test_counting_in_full_is_unbiased() -> None:
-    """Shares are set before a batch is drawn: over 100 short runs the mean is within 3.5 standard
-    errors of Φ(−β)."""
+    """Shares are set before a batch is drawn: over 40 short runs the mean is within 3.5 standard
+    errors of Φ(−β). `apeval bench accuracy` has the bias of rows of chance over 100 seeds."""
     problem = apeval.make("chance-sum", beta=1.5, control=0.5, steps=2)
     found = np.array(
-        [apeval.evaluate(problem, "ape", episodes=150, seed=s).estimate for s in range(100)]
+        [apeval.evaluate(problem, "ape", episodes=150, seed=s).estimate for s in range(40)]
     )
     assert abs(found.mean() - norm.cdf(-1.5)) < 3.5 * found.std() / np.sqrt(len(found))
 
@@ -291,11 +291,12 @@ def test_failures_that_a_few_episodes_do_not_explain_are_not_laid_at_the_users_d
 
 
 def test_where_nature_has_its_say_it_is_not_left_to_counting() -> None:
-    """p = 0.03 of a sum that nature controls: far better than Monte Carlo as before."""
+    """p = 0.03 of a sum that nature controls: far better than Monte Carlo. Of a method with a
+    quarter of its error, 6 runs show half of it or more once in 1,000 times (χ²)."""
     problem = apeval.make("chance-sum", beta=1.88079, control=1.0)
     errors = [
         apeval.evaluate(problem, "ape", episodes=1_000, seed=s).estimate / norm.cdf(-1.88079) - 1.0
-        for s in range(10)
+        for s in range(6)
     ]
     by_counting = np.sqrt(1.0 / (1_000 * norm.cdf(-1.88079)))
     assert np.sqrt(np.mean(np.square(errors))) < 0.5 * by_counting

@@ -252,9 +252,7 @@ def test_the_exact_form_needs_known_agent_probabilities() -> None:
 
     problem = replace(make("walk", top=4), agent=Slips(), table=None)
     with pytest.raises(ApevalError, match="Stochastic"):
-        evaluate(
-            problem, "ape-tabular", steps=500, settings={"value_update": "exact"}, check=False
-        )
+        evaluate(problem, "ape-tabular", steps=500, settings={"value_update": "exact"}, check=False)
 
 
 def test_the_learned_value_of_a_random_start_is_the_mean_over_starts() -> None:

@@ -73,7 +73,14 @@ class Learner(ABC):
 
     @abstractmethod
     def advance(self, simulation: Simulation) -> bool:
-        """Learn a little more; False when learning is over."""
+        """Learn a little more; False when learning is over.
+
+        Args:
+            simulation: Simulates episodes within the learning budget and counts them.
+
+        Returns:
+            False when learning is over; `proposal` is asked for then.
+        """
 
     @abstractmethod
     def proposal(self) -> Mixture:
@@ -111,7 +118,14 @@ class Learner(ABC):
 
     def value_function(self, estimate: float) -> dict[str, Any] | None:
         """v(s, t) with v(s0) = estimate, as numbers that a reader can evaluate, where the method
-        learns one."""
+        learns one.
+
+        Args:
+            estimate: The run's estimate, which v(s0) is set to.
+
+        Returns:
+            What `LogValue.from_json` reads, or None.
+        """
         return None
 
     def warnings(self) -> list[Note]:
@@ -148,7 +162,17 @@ def method(
     config: type[Any],
     suits: Callable[[Problem], str | None] = lambda problem: None,
 ) -> Callable[[L], L]:
-    """Register a learner's class or factory as a method."""
+    """Register a learner's class or factory as a method.
+
+    Args:
+        name: What users type.
+        description: One line for `apeval list`.
+        config: The dataclass of its settings.
+        suits: Says why a problem cannot be treated, or None where it can.
+
+    Returns:
+        A decorator that returns what it is given.
+    """
 
     def decorate(start: L) -> L:
         _METHODS[name] = Method(name, description, config, start, suits)

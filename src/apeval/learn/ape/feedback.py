@@ -7,7 +7,7 @@ with few failures it stays near π_E,gt and near constant in time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,6 +65,19 @@ class Feedback(ContinuousPart):
         e, log_det = self.standardise(rows)
         ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
         return ratio - log_det
+
+    def push_ratio(self, rows: DecisionRows) -> FloatArray:
+        """log q/p of whole episodes, (n,), if all covariances were π_E,gt's."""
+        mean = self.mean(rows.x, rows.t)
+        total = rows.total((mean * (rows.e - 0.5 * mean)).sum(axis=1))
+        if rows.z_0.shape[1] and len(self.m_0):
+            total += (rows.z_0 - 0.5 * self.m_0) @ self.m_0
+        return total
+
+    def plain(self) -> Feedback:
+        """The push with the covariances of π_E,gt."""
+        d, d_0 = self.C.shape[1], len(self.m_0)
+        return replace(self, C=np.tile(np.eye(d), (len(self.C), 1, 1)), C_0=np.eye(d_0))
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
         if z_0.shape[1] == 0 or len(self.m_0) == 0:

@@ -15,7 +15,9 @@ from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.episode_features import EpisodeFeatures, find_features
 from apeval.learn.ape.episode_memory import EpisodeMemory, tempered
 from apeval.learn.ape.failure_groups import by_kind
+from apeval.learn.ape.feedback import Feedback
 from apeval.learn.ape.log_value import fit_value
+from apeval.learn.ape.missed_modes import ModeSearch, push_ratio
 from apeval.learn.ape.mixture_fit import GroupedFit, MixtureFit, effective, fit_groups
 from apeval.learn.ape.monte_carlo_fallback import MonteCarloFallback
 from apeval.learn.ape.part_learner import PartLearner, find_part_learner
@@ -64,6 +66,8 @@ _LONG = 10.0  # decisions of an episode from which a fit may have to begin later
 _VERY_LONG = 50.0  # decisions from which nothing learned means that nothing will be
 _LATE = 0.1  # share of a fit's episodes, at least, in which it begins later, while learning
 _FAILURES_KEPT = 2_000
+_SEARCHES = 3  # for modes that were missed, at the most
+_LEFT = 0.5  # of the episodes planned for the frozen stage, that a search has to leave to it
 
 
 class ApeLearner(Learner):
@@ -104,6 +108,10 @@ class ApeLearner(Learner):
         self._failures: list[Episodes] = []
         self._last_margin: FloatArray = np.zeros(0)
         self._rng = np.random.default_rng(0)
+        self._searches: list[ModeSearch] = []
+        self._completed: list[int] = []
+        self._fits_since = 0
+        self._searched_last = False
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -111,6 +119,9 @@ class ApeLearner(Learner):
         """A batch from the proposal as it stands, then a new fit."""
         if not self.memory.sizes:
             explored = self._explore(simulation)
+        elif self._searches and not self._searches[-1].over:
+            self._look_for_modes(simulation, self._searches[-1])
+            return not (self._searches[-1].over and self._searched_last and not self._found)
         else:
             n = batch_sizes.batch_size(
                 simulation, bool(self.chance) and self._worth * self.ess < _CHANCY
@@ -131,7 +142,57 @@ class ApeLearner(Learner):
         self._fits_left = batch_sizes.fits_left(simulation, self.config)
         self._fallback.given_up = self._fallback.given_up or self._gives_up(simulation)
         self._learn()
-        return not self._finished(simulation)
+        finished = self._finished(simulation)
+        self._fits_since += 1
+        if self._can_miss_modes(finished):
+            search = ModeSearch.planned(batch_sizes.total(simulation), self._rng)
+            frozen = (1.0 - self.config.learn_share) * batch_sizes.total(simulation)
+            if simulation.affordable() - search.cost >= _LEFT * frozen:
+                self._searches.append(search)
+                self._searched_last = finished
+                return True
+        return not finished
+
+    @property
+    def _found(self) -> bool:
+        """Whether the last search found a mode."""
+        return bool(self._searches) and self._searches[-1].found is not None
+
+    def _can_miss_modes(self, finished: bool) -> bool:
+        """Whether it is time to look for failures that nothing learned produces: once weights
+        carry a fit, at the latest when learning ends."""
+        learned = self.level <= 0.0 and self.choice is not None and bool(self._recent)
+        shown = self._counts or self._fallback.shows  # π_E,gt shows every mode by itself
+        if self.problem.nominal.discrete or not learned or shown:
+            return False
+        again = self._found and len(self._searches) < _SEARCHES and self._fits_since > _NO_PROGRESS
+        if self._searches and not again:
+            return False
+        return self.ess >= self.config.target_ess or (finished and self.ess >= _TELLS)
+
+    def _look_for_modes(self, simulation: Simulation, search: ModeSearch) -> None:
+        def lost(rows: DecisionRows) -> BoolArray:
+            n = batch_sizes.left(simulation, self.choice.cost if self.choice else 1.0)
+            worth = float(np.log(max(n * self.memory.probability(), 1e-300)))
+            return np.asarray(push_ratio(self._learned(), rows, self._rng) < -worth)
+
+        search.advance(simulation, self.scene, lost)
+        self._fits_since = 0
+        if search.over and search.found is not None:
+            rows, each = search.found, np.arange(search.found.n)
+            learner, ones = replace(self._learner, whole=None), np.ones(rows.n)
+            fitted = fit_groups(rows, ones, each, ones, learner, self.scene.times, self._rng, {})
+            parts = tuple(p.plain() if isinstance(p, Feedback) else p for p in fitted.fit.parts)
+            self._completed.append(self.memory.add_fit(replace(fitted.fit, parts=parts)))
+            self._predicted.clear()
+            self._next = self._learning_shares()
+
+    def _learned(self) -> list[tuple[MixtureFit, float]]:
+        """What was learned, without what explores, with the shares that it will have."""
+        choice = self.choice
+        shares = self._shares(min(choice.nominal, 0.5), choice.delayed) if choice else {}
+        known = [k for k in (*self._recent, *self._completed) if k in shares]
+        return [(self.memory.fits[k], shares[k]) for k in known]
 
     def _gives_up(self, simulation: Simulation) -> bool:
         """Whether so little was learned of long episodes, late in the time to learn, that
@@ -263,11 +324,15 @@ class ApeLearner(Learner):
         self._at_levels += [] if at_failures else [number]
         alone = by_odds is not None or not at_failures
         self._recent = [number] if alone else self._at_failures[-config.average :]
+        fallback = self._fallback.goes_on(self.choice)
+        self._next = {_NOMINAL: 1.0} if fallback else self._learning_shares()
+
+    def _learning_shares(self) -> dict[int, float]:
+        """Of the next batch."""
         nominal, delayed = 0.0, _LATE
         if self.choice:
             nominal, delayed = min(self.choice.nominal, 0.5), max(self.choice.delayed, _LATE)
-        fallback = self._fallback.goes_on(self.choice)
-        self._next = {_NOMINAL: 1.0} if fallback else self._shares(nominal, delayed, True)
+        return self._shares(nominal, delayed, True)
 
     def _fit_to(
         self, elite: DecisionRows, log_w: FloatArray, group: IntArray, learner: PartLearner
@@ -346,6 +411,7 @@ class ApeLearner(Learner):
         proposals, and the fits of the last levels before failures came."""
         d = self.config.defensive_share
         levels = self._at_levels[-self.config.average :] if self._at_failures else []
+        levels = [*levels, *self._completed]
         each = (_LOOKING if learning else 1.0) * d / max(len(levels), 1)
         found = {self._watching: d, **dict.fromkeys(levels, each)}
         most = 0.5 / sum(found.values())
@@ -459,6 +525,9 @@ class ApeLearner(Learner):
             return []
         if self.cramped:
             return [learning_warnings.cramped(self.problem.longest, self._in_steps)]
+        told = [search for search in self._searches if search.lost or search.complete]
+        if told and told[-1].lost and not self._counts:
+            return [learning_warnings.missed_modes(told[-1].lost, told[-1].walks)]
         if self._counts:
             moved = self.choice is not None or not (self._fallback.stuck or self._fallback.far)
             gained = moved and not self._fallback.given_up

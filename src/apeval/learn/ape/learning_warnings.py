@@ -52,5 +52,15 @@ def not_converged(alpha: float, ess: float) -> Note:
     )
 
 
+def missed_modes(found: int, walks: int) -> Note:
+    """The last search for further modes was not in vain."""
+    return Note(
+        f"the last search for further failure modes still found some: {found} of {walks} walks "
+        "ended in failures that the adversary learned so far hardly produces. More may be missing "
+        "from the estimate",
+        more=2.0,
+    )
+
+
 def _note(text: str, more: float = 1.0) -> Note:
     return Note(text, serious=False, more=more)

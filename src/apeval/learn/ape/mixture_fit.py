@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.delayed_part import begun_later
@@ -19,11 +20,12 @@ from apeval.learn.ape.proposal_part import ProposalPart
 from apeval.learn.ape.russian_roulette import RussianRoulette
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 
-_SIZES = (1, 2, 4)
+_SIZES = (1, 2, 4, 8)
 _PER_PART = 5.0  # effective failures that a part needs
 _ROUNDS = 8
 _CHOOSE_AT = (0, 3)  # rounds in which smoothness is chosen anew
 _PENALTY = 0.5  # of BIC's
+_DIRECTIONS = 10  # in which episodes are told apart
 
 
 @dataclass(frozen=True)
@@ -255,11 +257,8 @@ def _maximise(
 
 
 def _start(rows: DecisionRows, size: int, times: int, rng: np.random.Generator) -> FloatArray:
-    """k-means++ on disturbances cumulated up to a third, two thirds and the end."""
-    cuts = sorted({max(1, times // 3), max(1, 2 * times // 3), times})
-    e = rows.e if rows.p.shape[1] == 0 else rows.e - rows.e.mean(axis=0)
-    sums = [rows.total(e[:, j] * (rows.t < c)) for c in cuts for j in range(e.shape[1])]
-    F = np.stack([*sums, *rows.z_0.T], axis=1)
+    """k-means++ on the directions in which episodes differ most from π_E,gt."""
+    F = _directions(rows, times) if rows.p.shape[1] == 0 else _cumulated(rows, times)
     centres = [F[rng.integers(len(F))]]
     for _ in range(size - 1):
         distance = np.min([((F - c) ** 2).sum(axis=1) for c in centres], axis=0)
@@ -268,6 +267,30 @@ def _start(rows: DecisionRows, size: int, times: int, rng: np.random.Generator) 
         centres.append(F[rng.choice(len(F), p=distance / distance.sum())])
     label = _lloyd(F, np.array(centres))
     return np.eye(len(centres))[label]
+
+
+def _cumulated(rows: DecisionRows, times: int) -> FloatArray:
+    """Outcomes cumulated up to a third, two thirds and the end."""
+    cuts = sorted({max(1, times // 3), max(1, 2 * times // 3), times})
+    e = rows.e - rows.e.mean(axis=0)
+    sums = [rows.total(e[:, j] * (rows.t < c)) for c in cuts for j in range(e.shape[1])]
+    return np.stack([*sums, *rows.z_0.T], axis=1)
+
+
+def _directions(rows: DecisionRows, times: int) -> FloatArray:
+    """Whole paths of disturbances along their principal directions: N(0, I) prefers none,
+    failures are pushed along a few."""
+    d = rows.e.shape[1]
+    path = np.zeros((rows.n, times * d))
+    np.add.at(path, (rows.episode[:, None], rows.t[:, None] * d + np.arange(d)), rows.e)
+    F = np.concatenate([path, rows.z_0], axis=1)
+    keep = min(_DIRECTIONS, *F.shape)
+    if F.shape[1] <= keep:
+        return F
+    wide = F.shape[0] <= F.shape[1]
+    gram = F @ F.T if wide else F.T @ F
+    value, vector = eigh(gram, subset_by_index=[len(gram) - keep, len(gram) - 1])
+    return np.asarray(vector * np.sqrt(np.maximum(value, 0.0)) if wide else F @ vector)
 
 
 def _lloyd(F: FloatArray, centres: FloatArray) -> IntArray:

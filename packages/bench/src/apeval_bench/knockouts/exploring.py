@@ -112,6 +112,13 @@ def _widened_alone(was: Callable[..., Any]) -> Callable[..., Any]:
     return _explorers
 
 
+def _no_search(was: Callable[..., Any]) -> Callable[..., Any]:
+    def _can_miss_modes(self: Any, finished: bool) -> bool:
+        return False
+
+    return _can_miss_modes
+
+
 def _one_group(was: Callable[..., Any]) -> Callable[..., Any]:
     def by_kind(kind: IntArray) -> IntArray:
         return np.zeros(len(kind), np.int64)
@@ -212,6 +219,11 @@ KNOCK_OUTS = (
     KnockOut(
         "fits by kind", "every kind of failure has a fit of its own", "one for all",
         (use("learner.by_kind", _one_group, "one group"),), needs=frozenset({MODES}),
+    ),
+    KnockOut(
+        "search for modes", "modes that learning passed over are looked for", "nobody looks",
+        (use("learner.ApeLearner._can_miss_modes", _no_search, "never"),),
+        needs=frozenset({CONTINUOUS}),
     ),
     KnockOut(
         "giving up", "half-way without anything learned, long episodes are left to Monte Carlo",

@@ -185,9 +185,9 @@ KNOCK_OUTS = (
         "start", "an initial disturbance is learned", "left to π_E,gt",
         (use("feedback._fit_start", _no_start, "nominal"),), needs=frozenset({CONTINUOUS, START}),
     ),
-    KnockOut("mixture", "up to four parts", "one", (put("mixture_fit._SIZES", (1,)),)),
+    KnockOut("mixture", "up to eight parts", "one", (put("mixture_fit._SIZES", (1,)),)),
     KnockOut(
-        "four parts", "up to four parts", "up to two", (put("mixture_fit._SIZES", (1, 2)),),
+        "eight parts", "up to eight parts", "up to two", (put("mixture_fit._SIZES", (1, 2)),),
         needs=_MODES,
     ),
     KnockOut(

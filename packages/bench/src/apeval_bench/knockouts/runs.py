@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
@@ -77,5 +77,3 @@ def _watched() -> Iterator[list[tuple[Any, Any]]]:
     finally:
         evaluation.run_frozen_stage = was
 
-
-Measure = Callable[[Cell], dict[str, Any]]
