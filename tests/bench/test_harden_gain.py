@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.hardening.test_adversarial_env import drift, policy
 
 import apeval
 from apeval.hardening.minimax import exact_minimax, policy_values
 from apeval.problem.tabular_model import SAFE_END
 from apeval_bench.harden_gain import gain_text, grid_planner
-from apeval_bench.harden_gain.cartpole_arms import ARMS, SETTINGS
+from apeval_bench.harden_gain.examples import ARMS, EXAMPLES, begin_with
 from apeval_bench.harden_gain.grid_planner import GridMemory, GridPlanner, GridTrainer, believed
 from apeval_bench.harden_gain.timed_grid import TURNS, TimedGrid, cells_of, timed_problem
+from apeval_bench.harden_gain.turning_ego import MOST, STEPS, TurningEgo
+from apeval_paper.environments.intersection.columns import CRASHED, SEPARATION, V, Y
+from apeval_paper.environments.intersection.geometry import V1
+from apeval_paper.environments.intersection.highway import reset
+from apeval_paper.environments.intersection.twin import TwinStep
 from apeval_paper.environments.minigrid import P_STAY, rules
 
 
@@ -30,7 +37,9 @@ def row(arm: str, seed: int, ratio: float, high: float | None, change: float = 0
 
 def collected(rows: list[Any]) -> dict[str, Any]:
     medians = [gain_text.median_of(arm, rows) for arm in ARMS]
-    return {"rows": rows, "medians": medians, "settings": SETTINGS}
+    it = EXAMPLES["cartpole"]
+    return {"rows": rows, "medians": medians, "settings": it.settings, "title": it.title,
+            "about": it.about}  # fmt: skip
 
 
 def test_three_times_less_often_in_the_median_is_what_counts() -> None:
@@ -44,12 +53,73 @@ def test_three_times_less_often_in_the_median_is_what_counts() -> None:
     assert "| adversary | 2 | 1.00e-02 (5.0e-03 … 2.0e-02) |" in text
     assert "2 (1 … ∞)" in text
     assert "1.00e-02 †" in text
+    assert "| adversary beside nominal | same seeds |" in text
+    assert "0.3 in the median" in text
+    assert "fails less often in 2 of 3" in text
     assert text.endswith("at most: reached.")
     for worse in (row(ARMS[0], 1, 0.4, 0.5), row(ARMS[0], 1, 0.3, 1.2),
                   row(ARMS[0], 1, 0.3, None)):  # fmt: skip
         assert not gain_text.reached(collected([good[0], worse, good[2], *controls]))
     lost = [{**r, "return_change": -0.06} for r in good]
     assert not gain_text.reached(collected(lost + controls))
+
+
+def test_an_ego_of_constant_speed_is_int_v1_itself() -> None:
+    env, rng, step = TurningEgo(), np.random.default_rng(0), TwinStep(V1)
+    crashes = 0
+    for _ in range(60):
+        x, over = reset(1, V1), False
+        env.reset()
+        while not over and env.t < STEPS * V1.decisions:
+            a_E = rng.normal(0.0, 2.0, 2).clip(-V1.box, V1.box)
+            env.a_E, x = a_E, step(x, a_E[None])
+            for _ in range(STEPS):
+                if not over:
+                    _, reward, over, _, info = env.step(np.zeros(1))
+                    assert reward == 1.0
+            assert (env.y, env.v, env.smallest) == (x[0, Y], x[0, V], x[0, SEPARATION])
+            assert over == (x[0, CRASHED] > 0.5) == (info["gap"] <= 0.0)
+        crashes += over
+    assert 0 < crashes < 60
+
+
+def test_braking_and_haste_move_the_ego_and_cost_something() -> None:
+    env = TurningEgo()
+    places = {}
+    for a in (-1.0, 0.0, 1.0):
+        env.reset()
+        rewards = [env.step(np.array([a]))[1] for _ in range(STEPS)]
+        places[a] = env.place
+        seconds = (np.arange(V1.frames) / V1.frames).mean()  # moved before it is faster
+        expected = V1.frames * (1.0 + a * MOST / V1.ego_speed * seconds)
+        assert env.place == pytest.approx(expected, rel=1e-9)
+        assert (sum(rewards) < STEPS) == (a != 0.0)
+    assert places[-1.0] < places[0.0] < places[1.0]
+
+
+def test_the_agent_begins_with_constant_speed() -> None:
+    pytest.importorskip("stable_baselines3")
+    model = EXAMPLES["turning"].policy(3)
+    seen = TurningEgo().reset()[0]
+    assert float(model.predict(seen, deterministic=True)[0][0]) == 0.0
+
+
+def test_all_arms_begin_with_the_same_evaluation(tmp_path: Path) -> None:
+    def train(policy: Any, env: Any, steps: int, seed: int) -> Any:
+        return policy
+
+    asked: dict[str, Any] = {"steps": 1, "episodes": 300, "return_episodes": 2, "method": "mc"}
+    problem = drift(disturb=apeval.ActionNoise(std=1.2))
+    first = apeval.harden(problem, policy, tmp_path / "a", train=train, **asked)
+    begin_with(tmp_path / "a", tmp_path / "b", "nominal")
+    told: list[str] = []
+    other = apeval.harden(
+        problem, policy, tmp_path / "b", train=train, train_on="nominal", listener=told.append,
+        **asked,
+    )  # fmt: skip
+    assert told[0] == "round 0: done before"
+    assert other.rounds[0] == first.rounds[0]
+    assert len(other.rounds) == 2
 
 
 def test_the_timed_grid_moves_as_the_tables_say() -> None:

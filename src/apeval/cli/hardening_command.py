@@ -27,8 +27,19 @@ def harden(
             "--out", help="Folder for runs, policies and harden.json.", **folder_option("out")
         ),
     ],
+    normalize: Annotated[
+        Path | None,
+        typer.Option(
+            help="What VecNormalize.save wrote, for a policy trained under it; its statistics go "
+            "on with the training.",
+            metavar="PATH",
+        ),
+    ] = None,
     rounds: Annotated[
-        int, typer.Option(help="Rounds at the most; it ends where one is not shown to be better.")
+        int,
+        typer.Option(
+            help="Rounds of training; after one that is worse the next begins with the best policy."
+        ),
     ] = 1,
     episodes: Annotated[int, typer.Option(help="Episodes of each evaluation.")] = 2_000,
     share: Annotated[
@@ -77,13 +88,17 @@ def harden(
     from apeval.errors import ApevalError
     from apeval.hardening.loop import harden as hardened
     from apeval.hardening.rounds import BETTER
+    from apeval.hardening.trainers import read_vecnormalize, with_statistics
 
     built, others = build_problem(problem, settings or [])
     if others:
         raise ApevalError(f"harden takes problem settings only: write problem.{next(iter(others))}")
+    model = load_model(policy)
+    if normalize is not None:
+        model = with_statistics(model, read_vecnormalize(normalize))
     found: Any = hardened(
         built,
-        load_model(policy),
+        model,
         out,
         steps=steps,
         listener=None if json or quiet else lambda text: typer.echo(text, err=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +113,8 @@ class AdversarialEnv(gymnasium.Env[Any, Any]):
         self._whole: Array | None = None
         self._x: Running | None = None
         self._t = self._frame = 0
+        self.on_step: Callable[[], None] | None = None
+        """Is called after every step: to show how far a training is."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -149,6 +151,8 @@ class AdversarialEnv(gymnasium.Env[Any, Any]):
         if self._frame == 0 and self.plan.acts_first:
             self._decide(np.asarray(action, np.float64).reshape(1, -1))
         ended = self._world.step(self._frame, action)
+        if self.on_step is not None:
+            self.on_step()
         self._frame += 1
         decided = ended or self._frame == self.plan.frames
         answer = self._world.close_decision() if decided else self._world.last

@@ -17,27 +17,27 @@ from apeval.errors import ApevalError, number_of
 from apeval.hardening.environment import NONE, WEIGHTS, AdversarialEnv, adversarial_env
 from apeval.hardening.natures import widened
 from apeval.hardening.returns import NominalReturn, nominal_returns
-from apeval.hardening.rounds import (
-    BETTER,
-    NOT_SHOWN,
-    STATE,
-    Hardening,
-    Round,
-    described,
-    detection_limit,
-    judged,
+from apeval.hardening.rounds import STATE, WORSE, Hardening, Round
+from apeval.hardening.stored_rounds import (
+    concluded,
+    folder_of,
+    measured,
+    policy_of,
+    read_stored,
+    world_of,
 )
+from apeval.hardening.time_left import TimeLeft
 from apeval.hardening.trainers import Trainer, as_trainer
 from apeval.problem.problem import Problem
 from apeval.results.folder import load
 from apeval.results.recorder import Recorder
 from apeval.run.completed_run import InMemory
 from apeval.run.evaluate import evaluate
-from apeval.run.policy_comparison import compare
 from apeval.run.result import Result
 from apeval.run.run_recorder import FinishedRun, RunRecorder
 from apeval.run.threads import one_thread
 from apeval.simulate.adversary import Mixture
+from apeval.simulate.identity.identity import in_short
 
 ADVERSARY, NOMINAL, WIDENED = "adversary", "nominal", "widened"
 TRAIN_ON = (ADVERSARY, NOMINAL, WIDENED)
@@ -58,7 +58,9 @@ class HardenSettings:
     steps: int
     """Environment steps of training in each round."""
     rounds: int = 1
-    """Rounds at the most; it ends earlier where a round is not shown to be better."""
+    """Rounds of training. One that is shown to be worse is left behind: the next begins with the
+    best policy so far. It ends early only where a policy did not fail at all in its evaluation, as
+    there is nothing left to train against."""
     episodes: int = 2_000
     """Episodes of each evaluation."""
     share: float = 0.5
@@ -174,35 +176,40 @@ class _Loop:
         self.tell = listener or (lambda text: None)
         self.rounds: list[Round] = []
         self.adversaries: list[Mixture] = []
+        self.world: Any = None
+        """A digest of all but the policy."""
+        self.trained = 0
+        """The last round whose training is over."""
 
     def run(self) -> Hardening:
         """All rounds."""
         self._open()
-        policy = self.given
+        policies = [self.given]
         for number in range(self.settings.rounds + 1):
             if number < len(self.rounds):
-                policy = self._done_before(number, policy)
+                policies[number:] = [self._done_before(number, self.given)]
             else:
                 if number > 0:
-                    policy = self._trained(policy, number)
-                self._evaluated(policy, number)
-            if number > 0 and self.rounds[number].verdict != BETTER:
+                    policies.append(self._trained(policies[self._from()], number))
+                self._evaluated(policies[number], number)
+            if self.rounds[number].estimate <= 0.0:
+                self.tell(f"round {number}: no failure to train against, so this is the last one")
                 break
         return self._answer()
+
+    def _from(self) -> int:
+        """The round whose policy goes on learning: the last one, unless it is worse."""
+        last = self.rounds[-1]
+        return self._answer().best if last.verdict == WORSE else last.number
 
     # -- the folder ----------------------------------------------------------------------------
 
     def _open(self) -> None:
         """Go on with what the folder has, if it is the same hardening."""
         self.out.mkdir(parents=True, exist_ok=True)
-        path = self.out / STATE
-        if not path.exists():
+        if not (self.out / STATE).exists():
             return
-        try:
-            held = json.loads(path.read_text("utf-8"))
-            settings, rounds = held["settings"], [Round.from_json(it) for it in held["rounds"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ApevalError(f"{path} is damaged ({error}): give another folder") from None
+        settings, held, self.world, trained = read_stored(self.out)
         mine = self._settings()
         differ = sorted(
             k for k in {**mine, **settings} if mine.get(k) != settings.get(k) and k != "rounds"
@@ -212,7 +219,7 @@ class _Loop:
                 f"{self.out} holds a hardening with other settings ({', '.join(differ)}): give "
                 "another folder, or the same settings to go on with it"
             )
-        self.rounds = rounds
+        self.rounds, self.trained = list(held.rounds), trained
 
     def _settings(self) -> dict[str, Any]:
         return {**vars(self.settings), "method": self.method}
@@ -221,6 +228,8 @@ class _Loop:
         data = {
             "schema_version": 1,
             "settings": self._settings(),
+            "world": self.world,
+            "trained": self.trained,
             **self._answer().as_json(),
         }
         text = json.dumps(data, indent=2, ensure_ascii=False)
@@ -231,14 +240,34 @@ class _Loop:
         where it is still needed."""
         self.tell(f"round {number}: done before")
         if number > 0:
-            policy = self.trainer.load(self.out / self.rounds[number].policy)
-        needed = number > len(self.rounds) - 1 - self.settings.population
-        if needed and len(self.rounds) <= self.settings.rounds:
-            problem = self._problem(policy)
+            policy = self.trainer.load(self.out / policy_of(number))
+        problem = self._problem(policy)
+        self._check_same(problem, number)
+        s = self.settings
+        among_the_last = number > len(self.rounds) - 1 - s.population
+        if s.train_on == ADVERSARY and among_the_last and len(self.rounds) <= s.rounds:
             again = InMemory(problem)
             self._run(problem, number, again)
             self.adversaries.append(again.proposal)
         return policy
+
+    def _check_same(self, problem: Problem, number: int) -> None:
+        """A round that was done before is one of this problem with this policy."""
+        run = load(self.out / folder_of(number))
+        if run.result.seed != self._seed(number, 0):
+            raise ApevalError(
+                f"{run.path} has another seed than this hardening: give another folder"
+            )
+        # a policy that was saved and loaded does the same, and may hold it otherwise
+        found = run.differs_from(problem, ignore=("code",))
+        if self.world is not None and self.world != world_of(problem):
+            found.append("the code of the environment, the disturbance or the judges")
+        if found:
+            what = "the policy that is kept there" if number else "the policy or the problem"
+            raise ApevalError(
+                f"{self.out} holds a hardening of something else: in round {number}, {what} is "
+                f"another one ({in_short(found)}). Give another folder, or what was given before"
+            )
 
     # -- a round -------------------------------------------------------------------------------
 
@@ -253,7 +282,10 @@ class _Loop:
         return built
 
     def _trained(self, policy: Any, number: int) -> Any:
-        s = self.settings
+        s, path = self.settings, self.out / policy_of(number)
+        if self.trained == number:
+            self.tell(f"round {number}: trained before")
+            return self.trainer.load(path)
         problem = self._problem(policy)
         natures: Sequence[Mixture] = {
             ADVERSARY: self.adversaries[-s.population :],
@@ -261,65 +293,52 @@ class _Loop:
             WIDENED: [widened(problem, _WIDENED_BY)] if s.train_on == WIDENED else [],
         }[s.train_on]
         seed = self._seed(number, _TRAINING)
+        left = TimeLeft(self.tell, f"round {number}: training", s.steps, "steps")
 
         def make_env(k: int) -> AdversarialEnv:
             own = int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
-            return adversarial_env(
+            env = adversarial_env(
                 problem, natures, share=s.share if natures else 0.0, weights=s.weights,
                 failure_reward=s.failure_reward, seed=own,
             )  # fmt: skip
+            env.on_step = left.one_more
+            return env
 
         self.tell(f"round {number}: training for {s.steps:,} steps")
         trained = self.trainer.train(policy, make_env, s.steps, seed % 2**31)
-        self.trainer.save(trained, self.out / f"policy-{number}")
+        self.trainer.save(trained, path)
+        self.trained = number
+        self._save()
         return trained
 
     def _evaluated(self, policy: Any, number: int) -> None:
         s, problem = self.settings, self._problem(policy)
         self.tell(f"round {number}: evaluating with {number_of(s.episodes, 'episode')}")
-        folder = f"round-{number}"
-        recorder = _Keeps(self.out / folder)
+        if number == 0:
+            self.trainer.save(policy, self.out / policy_of(0))
+        folder = self.out / folder_of(number)
+        recorder = _Keeps(folder)
+        self.world = self.world or world_of(problem)
         result = self._run(problem, number, recorder)
         self.adversaries += recorder.proposals
-        returns = nominal_returns(problem, s.return_episodes, self._seed(0, _RETURNS))
-        mean = NominalReturn.of(returns)
-        limit = detection_limit(result, s.return_episodes)
-        ratio: dict[str, Any] = {"ratio": None, "ratio_interval": None}
-        verdict, why, change = NOT_SHOWN, "the policy as it was given", None
-        if number > 0:
-            first = load(self.out / self.rounds[0].folder)
-            found = compare(load(self.out / folder), first)
-            ratio = {"ratio": found.ratio, "ratio_interval": found.ratio_interval}
-            verdict, why = judged(result, first.result, found, limit)
-            before = self.rounds[0].nominal_return.mean
-            change = (mean.mean - before) / abs(before) if before else None
-        self.rounds.append(
-            Round(
-                number=number,
-                folder=folder,
-                policy=f"policy-{number}" if number else "",
-                trained_steps=number * s.steps,
-                estimate=result.estimate,
-                interval=result.interval,
-                trusted=result.trusted,
-                detection_limit=limit,
-                nominal_return=mean,
-                return_change=change,
-                verdict=verdict,
-                why=why,
-                kinds={k: v.probability for k, v in result.kinds.items()},
-                modes=described(result),
-                **ratio,
-            )
+        mean = NominalReturn.of(
+            nominal_returns(problem, s.return_episodes, self._seed(0, _RETURNS))
         )
+        first = load(self.out / folder_of(0)) if number > 0 else None
+        before = self.rounds[0].nominal_return if number > 0 else mean
+        self.rounds.append(measured(number, load(folder), first, (mean, before), s.steps))
         self._save()
         self.tell(f"round {number}: {result.estimate:.3e}, return {mean.mean:.4g}")
 
     def _run(self, problem: Problem, number: int, recorder: RunRecorder) -> Result:
         options: Mapping[str, Any] = {"episodes": self.settings.episodes}
-        return evaluate(
-            problem, self.method, seed=self._seed(number, 0), recorder=recorder, **options
+        left = TimeLeft(
+            self.tell, f"round {number}: evaluating", self.settings.episodes, "episodes"
         )
+        return evaluate(
+            problem, self.method, seed=self._seed(number, 0), recorder=recorder,
+            listener=lambda now: left.at(now.done, now.total), **options,
+        )  # fmt: skip
 
     def _seed(self, number: int, purpose: int) -> int:
         """A seed of its own for every round and purpose."""
@@ -327,8 +346,4 @@ class _Loop:
         return int(words.generate_state(1)[0])
 
     def _answer(self) -> Hardening:
-        rounds = tuple(self.rounds)
-        better = [it for it in rounds[1:] if it.verdict == BETTER]
-        best = min(better, key=lambda it: it.estimate).number if better else 0
-        verdict = rounds[best].verdict if best else rounds[-1].verdict
-        return Hardening(str(self.out), rounds, best, verdict, self.trainer.repeats)
+        return concluded(self.out, tuple(self.rounds), self.trainer.repeats)

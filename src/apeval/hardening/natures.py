@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
@@ -101,59 +100,79 @@ def _to_the_end(component: Adversary) -> Adversary:
 
 
 class EpisodeWeight:
-    """log p/q of an episode as it unfolds."""
+    """log p/q of an episode as it unfolds.
+
+    Decisions are kept, and weighed together once somebody asks: a hundred rows cost a component
+    little more than one.
+    """
 
     def __init__(self, nature: Mixture, a_0: Array, law_0: Law | None) -> None:
         self.nature, self.a_0, self.law_0 = nature, a_0, law_0
         self._rows: list[tuple[Situation, Array]] = []
-        self._log_p = 0.0 if law_0 is None else float(law_0.log_prob(a_0)[0])
-        self._log_q = np.array(
-            [
-                0.0 if law_0 is None else float(q.log_prob_initial(law_0, a_0)[0])
-                for q in nature.components
-            ]
-        )
+        self._weighed = 0
+        self._known: float | None = None
+        self._log_p: float | None = None
+        self._log_q = np.zeros(len(nature.components))
         shares = np.asarray(nature.shares, np.float64)
         self._log_shares = np.log(shares / shares.sum())
-        self._known: float | None = None
+        self._together = [j for j, q in enumerate(nature.components) if q.persistent]
 
     def add(self, now: Situation, a_E: Array) -> None:
         """A decision of nature."""
         self._known = None
         self._rows.append((now, a_E))
-        self._log_p += float(now.law.log_prob(a_E)[0])
-        for j, q in enumerate(self.nature.components):
-            if not q.persistent:
-                self._log_q[j] += float(q.log_prob(now, a_E)[0])
 
     def log_weight(self) -> float:
         """log p/q of all decisions so far."""
         if self._known is None:
-            self._known = self._computed()
+            if self._log_p is None:
+                self._log_p = self._start()
+            if self._weighed < len(self._rows):
+                self._log_p += self._weigh(self._rows[self._weighed :])
+                self._weighed = len(self._rows)
+            self._known = self._log_p - float(logsumexp(self._log_shares + self._log_q))
         return self._known
 
-    def _computed(self) -> float:
-        log_q = self._log_q.copy()
-        together = [j for j, q in enumerate(self.nature.components) if q.persistent]
-        if together and self._rows:  # their decisions share a random number: no density of one
+    def _start(self) -> float:
+        """log p of the start; log q of it for each component."""
+        if self.law_0 is None:
+            return 0.0
+        for j, q in enumerate(self.nature.components):
+            self._log_q[j] = float(q.log_prob_initial(self.law_0, self.a_0)[0])
+        return float(self.law_0.log_prob(self.a_0)[0])
+
+    def _weigh(self, rows: list[tuple[Situation, Array]]) -> float:
+        """log p of decisions; log q of them for each component."""
+        now, a_E = _below_each_other(rows)
+        log_p = now.law.log_prob(a_E)
+        for j, q in enumerate(self.nature.components):
+            if isinstance(q, Nominal):
+                self._log_q[j] += float(log_p.sum())
+            elif not q.persistent:
+                self._log_q[j] += float(q.log_prob(now, a_E).sum())
+        if self._together:  # their decisions share a random number: no density of one
             so_far = self._episodes()
-            for j in together:
-                log_q[j] = float(self.nature.components[j].log_density(so_far)[0])
-        return self._log_p - float(logsumexp(self._log_shares + log_q))
+            for j in self._together:
+                self._log_q[j] = float(self.nature.components[j].log_density(so_far)[0])
+        return float(log_p.sum())
 
     def _episodes(self) -> Episodes:
-        rows = [now for now, _ in self._rows]
-        n = len(rows)
-
-        def stacked(name: str) -> Any:
-            return np.concatenate([getattr(now, name) for now in rows])
-
-        nothing = np.zeros(1, bool)
+        now, a_E = _below_each_other(self._rows)
+        n, nothing = len(a_E), np.zeros(1, bool)
         return Episodes(
             ids=np.zeros(1, np.int64), component=np.zeros(1, np.int64),
             length=np.full(1, n, np.int64), kind=np.zeros(1, np.int64), unresolved=nothing,
-            ended_by_roulette=nothing, margin=np.full(1, np.nan), s_end=rows[-1].s,
-            a_0=self.a_0, law_0=self.law_0, episode=np.zeros(n, np.int64), t=stacked("t"),
-            s=stacked("s"), a_A=stacked("a_A"), a_E=np.concatenate([a for _, a in self._rows]),
-            law=Law.stack([now.law for now in rows], [1] * n),
+            ended_by_roulette=nothing, margin=np.full(1, np.nan), s_end=now.s[-1:],
+            a_0=self.a_0, law_0=self.law_0, episode=np.zeros(n, np.int64), t=now.t,
+            s=now.s, a_A=now.a_A, a_E=a_E, law=now.law,
         )  # fmt: skip
+
+
+def _below_each_other(rows: list[tuple[Situation, Array]]) -> tuple[Situation, Array]:
+    """Decisions of one row each as one situation of many."""
+    if len(rows) == 1:
+        return rows[0]
+    single = [now for now, _ in rows]
+    s, a_A, t = (np.concatenate([getattr(now, k) for now in single]) for k in ("s", "a_A", "t"))
+    law = Law.stack([now.law for now in single], [1] * len(rows))
+    return Situation(s, a_A, t, law), np.concatenate([a_E for _, a_E in rows])

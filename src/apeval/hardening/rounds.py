@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from apeval.errors import ApevalError, number_of
+from apeval.errors import number_of
 from apeval.hardening.returns import NominalReturn
 from apeval.remedies import Option, remedies
 from apeval.run.policy_comparison import PolicyComparison
@@ -65,17 +64,6 @@ class Round:
         data: dict[str, Any] = plain(self)
         return data
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Round:
-        """The inverse of `as_json`."""
-        parts = dict(data)
-        parts["nominal_return"] = NominalReturn(**parts["nominal_return"])
-        parts["interval"] = tuple(parts["interval"])
-        parts["modes"] = tuple(parts["modes"])
-        if parts["ratio_interval"] is not None:
-            parts["ratio_interval"] = tuple(parts["ratio_interval"])
-        return Round(**parts)
-
 
 @dataclass(frozen=True)
 class Hardening:
@@ -113,6 +101,8 @@ class Hardening:
         if self.best:
             return f"use the policy {self._file(self.best)}"
         last = self.rounds[-1]
+        if not last.number and last.estimate <= 0.0:
+            return "stay with the policy that was given"
         if not last.number:
             return "train it: no round is over yet"
         kept = f"the trained one is kept in {self._file(last.number)}"
@@ -154,31 +144,6 @@ class Hardening:
         return "\n".join(lines)
 
 
-def read_hardening(folder: Path) -> Hardening:
-    """What `harden.json` of a folder holds.
-
-    Raises:
-        ApevalError: The file is damaged.
-    """
-    path = folder / STATE
-    try:
-        held = json.loads(path.read_text("utf-8"))
-        rounds = tuple(Round.from_json(it) for it in held["rounds"])
-        best, verdict = int(held["best"]), str(held["verdict"])
-        if not rounds or not 0 <= best < len(rounds):
-            raise ValueError("rounds are missing")
-        return Hardening(str(folder), rounds, best, verdict, bool(held["repeatable"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ApevalError(f"{path} is damaged ({error}): give another folder") from None
-
-
-def rounds_in(folder: Path) -> list[Path]:
-    """The run folders of a hardening, in order; none where the folder is no hardening."""
-    if not (folder / STATE).is_file():
-        return []
-    return [folder / it.folder for it in read_hardening(folder).rounds]
-
-
 def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> tuple[str, str]:
     """The verdict on a new policy beside the old one, with the reason.
 
@@ -186,7 +151,7 @@ def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> t
     could have gone unseen: below the `limit`, finding nothing says nothing.
     """
     if found.verdict == "more often":
-        return WORSE, "the new policy " + found.in_words().removeprefix("A ")
+        return WORSE, _of_policies(found)
     if not new.trusted or not old.trusted:
         which, run = ("new", new) if not new.trusted else ("old", old)
         if run.estimate <= 0.0:
@@ -205,8 +170,32 @@ def judged(new: Result, old: Result, found: PolicyComparison, limit: float) -> t
             f"{Option('return_episodes', needed)}, nominal episodes that would show one"
         )
     if found.verdict == "less often":
-        return BETTER, "the new policy " + found.in_words().removeprefix("A ")
-    return NOT_SHOWN, found.in_words()
+        return BETTER, _of_policies(found)
+    return NOT_SHOWN, _of_policies(found)
+
+
+_NAMES = (
+    ("A fails", "the new policy fails"),
+    ("A may fail", "the new policy may fail"),
+    (" than B", " than the one that was given"),
+    (" as B", " as the one that was given"),
+)
+
+
+def _of_policies(found: PolicyComparison) -> str:
+    """A comparison's words with names for the two policies."""
+    words = found.in_words()
+    for letter, name in _NAMES:
+        words = words.replace(letter, name)
+    return words
+
+
+def given_in_words(old: Result) -> str:
+    """What is said of the policy as it was given."""
+    if old.estimate > 0.0:
+        return "the policy as it was given"
+    failed = f"the policy that was given did not fail in {number_of(old.final.episodes, 'episode')}"
+    return f"{failed}, so that there is nothing to train against: raise {Option('episodes')}"
 
 
 def _without_methods(text: str) -> str:

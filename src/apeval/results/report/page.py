@@ -7,24 +7,28 @@ import hashlib
 from importlib.resources import files
 from typing import Any
 
-from apeval.results.report import headline, sections
+from apeval.results.report import headline, rounds_page, sections
 from apeval.results.report.appendix import comparison, glossary, reproducibility
 from apeval.results.report.charts import Charts
 from apeval.results.report.markup import Html, script_json, tag, together
 from apeval.results.report.report_data import ReportData
+from apeval.results.report.rounds_page import TrainingStory
 from apeval.version import __version__
 
 _SCRIPTS = ("scale.js", "chart.js", "heat.js", "replay.js", "page.js")
 
 
-def render(runs: list[ReportData]) -> str:
+def render(runs: list[ReportData], story: TrainingStory | None = None) -> str:
     """The whole file."""
     charts = Charts()
-    charts.room //= len(runs)
+    charts.room //= len(runs) if story is None else len(runs) + 2  # two are shown twice
     several = len(runs) > 1
     contents: list[tuple[str, str]] = [("warnings", "Warnings")]
     body: list[Any] = [headline.warnings(runs)]
-    if several:
+    if story is not None:
+        contents.append(("training", "Training"))
+        body.append(_section("training", "Training", rounds_page.training(story, runs, charts), 2))
+    elif several:
         contents.append(("comparison", "Comparison"))
         body.append(_section("comparison", "Comparison", comparison(runs, charts), 2))
     for k, it in enumerate(runs, start=1):
@@ -46,11 +50,12 @@ def render(runs: list[ReportData]) -> str:
             body.append(_section(key, title, parts, 2))
     contents.append(("glossary", "Glossary"))
     body.append(_section("glossary", "Glossary", glossary(), 2))
-    title = (
-        f"{len(runs)} runs compared"
-        if several
-        else f"How often does {headline.title_of(runs[0])} fail?"
-    )
+    if story is not None:
+        title = rounds_page.title(story, runs[0].result["problem"])
+    elif several:
+        title = f"{len(runs)} runs compared"
+    else:
+        title = f"How often does {headline.title_of(runs[0])} fail?"
     script = "\n".join(["", "{", '"use strict";', *map(_template, _SCRIPTS), "}", ""])
     places = {
         "policy": Html(_policy(script)),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from apeval.estimate.interval import effective_size
+from apeval.estimate.quantiles import normal_upper_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective
 from apeval.problem.types import BoolArray, FloatArray
@@ -143,7 +143,7 @@ def _pictured(
         charts.append((title, xy(alt, across, label, lines)))
     words = ""
     looks = max(int((strength != 0.0).sum()), 1)
-    limit = float(norm.isf((1.0 - confidence) / (2.0 * looks)))
+    limit = normal_upper_quantile((1.0 - confidence) / (2.0 * looks))
     error = np.stack([it.error for it in shown])[:, :, None] if shown else 0.0
     size = np.where(np.abs(strength) > limit * error, size, 0.0)
     if (strength != 0.0).any():

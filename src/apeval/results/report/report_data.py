@@ -11,6 +11,7 @@ from apeval.errors import ApevalError
 from apeval.estimate.sample import Sample
 from apeval.problem.problem import Problem
 from apeval.results.extension import read_extension
+from apeval.results.problem_rebuild import build_again
 from apeval.simulate.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -50,9 +51,12 @@ class ReportData:
         return float(self.result["confidence"])
 
 
-def gather(run: Run, address: str | None = None) -> ReportData:
+def gather(
+    run: Run, address: str | None = None, fits: Callable[[Problem], Problem] | None = None
+) -> ReportData:
     """All that the folder holds; what cannot be read without the problem's own code is left out
-    and said. `address` is where that code is. A damaged folder is refused."""
+    and said. `address` is where that code is, and `fits` what is done to the problem that is built
+    from it. A damaged folder is refused."""
     missing: list[str] = []
 
     def get(read: Callable[[], T], code: bool = False) -> T | None:
@@ -68,7 +72,13 @@ def gather(run: Run, address: str | None = None) -> ReportData:
                 missing.append(text)
             return None
 
-    problem = get(lambda: run.problem(address), code=True)  # first: episodes may need its code
+    def build() -> Problem:
+        if fits is None or address is None:
+            return run.problem(address)
+        r = run.result
+        return run.fitting(fits(build_again(r.problem, r.parameters, address, run.path)))
+
+    problem = get(build, code=True)  # first: episodes may need its code
     sample = get(lambda: run.sample)
     episodes = get(lambda: run.episodes)
     learning = get(lambda: run.learning)

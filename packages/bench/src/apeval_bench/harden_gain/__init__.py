@@ -3,32 +3,50 @@ same number of training steps."""
 
 from __future__ import annotations
 
+from apeval.errors import unknown
 from apeval_bench.cells import run_cells
 from apeval_bench.harden_gain import gain_text
-from apeval_bench.harden_gain.cartpole_arms import ARMS, SETTINGS, hardened
+from apeval_bench.harden_gain.examples import ARMS, EXAMPLES, hardened
 from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _DEPENDS_ON = (
     "problem", "adapt", "simulate", "learn", "estimate", "run", "hardening",
-    "apeval_bench/harden_gain/cartpole_arms.py",
+    "apeval_bench/harden_gain/examples.py", "apeval_bench/harden_gain/cartpole_arms.py",
+    "apeval_bench/harden_gain/turning_arms.py", "apeval_bench/harden_gain/turning_ego.py",
+    "apeval_bench/harden_gain/turning_kernel.py",
 )  # fmt: skip
 
 
-@experiment("bench", "harden", "CartPole in gusts: hardening beside two controls", seeds=5)
+@experiment("bench", "harden", "hardening beside two controls", seeds=5, selects=True)
 def harden(request: ExperimentRequest) -> ExperimentReport:
-    """Passes if the adversary's arm fails three times less often in the median over seeds of
-    training, with the interval of the ratio below 1 and the nominal return down by 5 % at most."""
-    cells = [{"problem": "cartpole", "seed": seed} for seed in request.all_seeds]
+    """Passes if on every problem the adversary's arm fails three times less often in the median
+    over seeds of training, with the interval of the ratio below 1 and the nominal return down by
+    5 % at most."""
+    for name in request.rows:
+        if name not in EXAMPLES:
+            raise unknown("row", name, EXAMPLES)
+    chosen = request.rows or tuple(EXAMPLES)
+    cells = [{"problem": name, "seed": seed} for name in chosen for seed in request.all_seeds]
     found = run_cells("harden", hardened, cells, request, of=_DEPENDS_ON)
-    rows = [
-        {"seed": cell["seed"], **arm}
-        for cell, outcome in zip(cells, found, strict=True)
-        for arm in outcome["arms"]
-    ]
-    data = {
-        "seeds": [request.all_seeds[0], request.all_seeds[-1]],
-        "settings": SETTINGS,
-        "rows": rows,
-        "medians": [gain_text.median_of(arm, rows) for arm in ARMS],
-    }
-    return ExperimentReport(data, gain_text.as_text(data), gain_text.reached(data))
+    problems = []
+    for name in chosen:
+        rows = [
+            {"seed": cell["seed"], **arm}
+            for cell, outcome in zip(cells, found, strict=True)
+            if cell["problem"] == name
+            for arm in outcome["arms"]
+        ]
+        it = EXAMPLES[name]
+        problems.append(
+            {
+                "problem": name,
+                "title": it.title,
+                "about": it.about,
+                "settings": it.settings,
+                "rows": rows,
+                "medians": [gain_text.median_of(arm, rows) for arm in ARMS],
+            }
+        )
+    data = {"seeds": [request.all_seeds[0], request.all_seeds[-1]], "problems": problems}
+    text = "\n\n".join(gain_text.as_text(it) for it in problems)
+    return ExperimentReport(data, text, all(gain_text.reached(it) for it in problems))

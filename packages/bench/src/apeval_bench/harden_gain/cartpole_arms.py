@@ -1,20 +1,13 @@
-"""CartPole in gusts: one policy, trained on in three ways."""
+"""CartPole in gusts, and a policy that was trained without them."""
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from apeval.adapt.from_env import from_env
 from apeval.adapt.noises import ParameterNoise
-from apeval.hardening.loop import ADVERSARY, NOMINAL, WIDENED, harden
-from apeval.hardening.rounds import Round
 from apeval.problem.problem import Problem
-from apeval.run.threads import one_thread
-from apeval_bench.cells import Cell
 
-ARMS = (ADVERSARY, NOMINAL, WIDENED)
 SETTINGS: dict[str, Any] = {
     "gust": 0.04,
     "horizon": 100,
@@ -54,35 +47,3 @@ def trained(seed: int) -> Any:
 
     model = PPO("MlpPolicy", "CartPole-v1", seed=seed, device="cpu", n_steps=512, batch_size=128)
     return model.learn(SETTINGS["base_steps"])
-
-
-def hardened(cell: Cell) -> dict[str, Any]:
-    """All arms of one seed of training; each starts from the same policy."""
-    with one_thread(), tempfile.TemporaryDirectory() as folder:
-        model = trained(cell["seed"])
-        return {"arms": [_arm(arm, model, cell["seed"], Path(folder) / arm) for arm in ARMS]}
-
-
-def _arm(arm: str, model: Any, seed: int, folder: Path) -> dict[str, Any]:
-    asked = ("steps", "episodes", "return_episodes", "failure_reward")
-    chosen = {key: SETTINGS[key] for key in asked}
-    found = harden(in_gusts(model), model, folder, train_on=arm, seed=seed, **chosen)
-    before, after = found.rounds
-    return {
-        "arm": arm,
-        "before": _measured(before),
-        "after": _measured(after),
-        "ratio": after.ratio,
-        "ratio_interval": after.ratio_interval,
-        "return_change": after.return_change,
-        "verdict": after.verdict,
-    }
-
-
-def _measured(it: Round) -> dict[str, Any]:
-    return {
-        "estimate": it.estimate,
-        "interval": it.interval,
-        "trusted": it.trusted,
-        "nominal_return": it.nominal_return.mean,
-    }

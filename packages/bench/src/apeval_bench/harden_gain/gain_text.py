@@ -40,8 +40,9 @@ def reached(data: dict[str, Any]) -> bool:
 
 
 def as_text(data: dict[str, Any]) -> str:
-    """A line for each arm and seed, and the medians."""
+    """A line for each arm and seed of a problem, and the medians."""
     lines = [
+        f"**{data['title']}**\n",
         "| trained on | seed | before | after | ratio | nominal return | verdict |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -60,17 +61,35 @@ def as_text(data: dict[str, Any]) -> str:
             f"better in {m['better']} |"
         )
     s = data["settings"]
+    for m in data["medians"][1:]:
+        own, other = (
+            {r["seed"]: r for r in data["rows"] if r["arm"] == arm} for arm in (ADVERSARY, m["arm"])
+        )
+        wins = sum(own[k]["after"]["estimate"] < other[k]["after"]["estimate"] for k in own)
+        lines.append(
+            f"| adversary beside {m['arm']} | same seeds | | | "
+            f"{_beside(own, other):.2g} in the median | | "
+            f"fails less often in {wins} of {len(own)} |"
+        )
     lines.append(
-        f"\nFailure probabilities within {s['horizon']} steps under gusts (standard deviation "
-        f"{s['gust']:g}), with 95 % intervals ({s['episodes']:,} episodes each, an adversary "
-        "learned from nothing); † a number that is not to be trusted. Ratio: after over before. "
-        f"PPO, {s['base_steps']:,} steps undisturbed, then {s['steps']:,} more in each way, a "
-        f"failure rewarded with {s['failure_reward']:g}. Wanted of the adversary in the median: a "
+        f"\n{data['about']}; then {s['steps']:,} steps more in each way, a failure rewarded with "
+        f"{s['failure_reward']:g}. Failure probabilities with 95 % intervals ({s['episodes']:,} "
+        "episodes each, an adversary learned from nothing); † a number that is not to be trusted. "
+        "Ratio: after over before. Wanted of the adversary in the median: a "
         f"ratio of {1.0 / _FACTOR:.2f} at most, its interval below 1, a return down by "
         f"{_RETURN_LOST:.0%} at most: "
         f"{'reached' if reached(data) else 'not reached'}."
     )
     return "\n".join(lines)
+
+
+def _beside(own: dict[int, Any], other: dict[int, Any]) -> float:
+    """The failure probability after training over the control's, seed by seed, in the median."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = [
+            np.float64(own[k]["after"]["estimate"]) / other[k]["after"]["estimate"] for k in own
+        ]
+    return float(np.median(over))
 
 
 def _probability(it: dict[str, Any]) -> str:
