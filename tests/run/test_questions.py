@@ -105,6 +105,27 @@ def test_widening_is_the_second_moment_of_the_ratio() -> None:
     assert Normal(0.0, 1.5).given(None, None).widening(Normal().given(None, None))[0] == np.inf
 
 
+# -- a run in memory ---------------------------------------------------------------------------
+
+
+def test_a_recorder_in_memory_that_is_used_again_keeps_the_last_run_alone() -> None:
+    """As where a cell of a notebook is run once more."""
+    problem = apeval.make("one-step", beta=2.0)
+    run, once = InMemory(problem), kept(problem, seed=2, episodes=200)
+    for seed in (1, 2):
+        apeval.evaluate(problem, episodes=200, seed=seed, recorder=run)
+    assert run.episodes.n == run.sample.n == once.sample.n
+    np.testing.assert_array_equal(run.episodes.a_E, once.episodes.a_E)
+    again = apeval.reweight(run, "std*1.01")
+    assert again.as_json() == apeval.reweight(once, "std*1.01").as_json()
+
+
+def test_a_recorder_in_memory_of_another_problem_is_refused() -> None:
+    run = InMemory(apeval.make("one-step", beta=3.0))
+    with pytest.raises(ApevalError, match=r"for another problem .parameter beta"):
+        apeval.evaluate(apeval.make("one-step", beta=2.0), episodes=200, recorder=run)
+
+
 # -- reweight ----------------------------------------------------------------------------------
 
 

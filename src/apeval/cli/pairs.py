@@ -10,6 +10,7 @@ from apeval.cli.output import note, print_json, say
 from apeval.cli.running import DEFAULT_STEPS, build_problem, tell_budget
 from apeval.errors import ApevalError
 from apeval.estimate.compare import UNDECIDED
+from apeval.results.comparison_folder import save_comparison
 from apeval.results.files import write_json
 from apeval.run.paired_policies import compare_anytime, compare_policies
 
@@ -22,6 +23,7 @@ def compare_in_pairs(
     own: tuple[list[str], list[str]],
     *,
     until_decided: bool,
+    keep: Path | None,
     out: Path | None,
     json: bool,
 ) -> None:
@@ -33,6 +35,8 @@ def compare_in_pairs(
             "both policies are the same: give the problem with policy B as well, or what differs, "
             "--set-a problem.NAME=… --set-b problem.NAME=…"
         )
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise ApevalError(f"{keep} exists already: choose another folder, --keep FOLDER")
     open_budget = not {"steps", "episodes"} & given.keys()
     if open_budget:
         given["steps"] = 2 * DEFAULT_STEPS
@@ -47,6 +51,8 @@ def compare_in_pairs(
                 break
     else:
         found = compare_policies(a, b, method, **given)
+    if keep is not None:
+        save_comparison(found, keep)
     if out is not None:
         write_json(out, found.as_json())
     if json:
@@ -55,5 +61,6 @@ def compare_in_pairs(
     if open_budget:
         tell_budget(2 * DEFAULT_STEPS, json)
     say(str(found))
-    if out is not None:
-        note(f"  stored in            {out}")
+    for stored in (out, keep):
+        if stored is not None:
+            note(f"  stored in            {stored}")

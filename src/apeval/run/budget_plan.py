@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import norm
 
 from apeval import validate
 from apeval.estimate.needed import needed
 from apeval.estimate.plain_monte_carlo import nominal_length
 from apeval.estimate.precision_target import of_a_look
+from apeval.estimate.quantiles import normal_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective
 from apeval.problem.problem import Problem
@@ -330,7 +330,7 @@ def _failures(sample: Sample) -> float:
 
 def _monte_carlo(v: float, error: float, confidence: float) -> float:
     """Episodes of plain Monte Carlo, with a budget fixed in advance."""
-    z = float(norm.ppf(0.5 + confidence / 2.0))
+    z = normal_quantile(0.5 + confidence / 2.0)
     return z * z * (1.0 - v) / (v * error * error) if v > 0.0 else float("inf")
 
 

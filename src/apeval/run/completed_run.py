@@ -22,7 +22,14 @@ from apeval.run.run_recorder import IDENTITY, FinishedRun
 from apeval.run.run_tables import RunTables
 from apeval.simulate.adversary import Mixture
 from apeval.simulate.episodes import Episodes, join
-from apeval.simulate.identity.identity import differences, in_short
+from apeval.simulate.identity.identity import (
+    ANSWERS,
+    CODE,
+    FILES,
+    differences,
+    identify,
+    in_short,
+)
 
 
 class CompletedRun(Protocol):
@@ -83,10 +90,12 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 @dataclass
 class InMemory:
-    """A recorder that keeps the run in memory, for the questions after it.
+    """A recorder that keeps the run in memory, for the questions after it. Given to another run,
+    it keeps that one.
 
     Raises:
-        ApevalError: A part is asked for before the run is over.
+        ApevalError: A part is asked for before the run is over, or the run is one of another
+            problem than `of`.
 
     Examples:
         >>> import apeval
@@ -111,7 +120,16 @@ class InMemory:
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Of the inputs nothing is kept but the problem and its fingerprint."""
-        self.identity = inputs.get(IDENTITY, {})
+        identity = inputs.get(IDENTITY, {})
+        mine = identify(self.of, lambda: None)
+        found = differences(mine, identity, ignore=("view", CODE, ANSWERS, FILES))
+        if identity and found:
+            raise ApevalError(
+                f"the InMemory recorder is for another problem ({in_short(found)}): make one of "
+                "the problem that is evaluated, apeval.InMemory(problem)"
+            )
+        self.identity, self.outcome = identity, None
+        self.batches, self.faults = [], []
 
     def detour(self) -> None:
         """A run in memory cannot be resumed."""

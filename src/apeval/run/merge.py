@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from apeval import validate
 from apeval.errors import ApevalError, number_of
@@ -15,6 +14,7 @@ from apeval.estimate.diagnostics import ENOUGH, detection_limit
 from apeval.estimate.interval import estimate
 from apeval.estimate.pooled_sample import pool
 from apeval.estimate.precision_target import of_a_look
+from apeval.estimate.quantiles import chi_square_tail
 from apeval.estimate.warnings import ENOUGH_COUNTED
 from apeval.notebook_cards import card_of_text
 from apeval.remedies import Call, Option
@@ -242,7 +242,7 @@ def _disagreement(runs: list[CompletedRun]) -> list[str]:
         return []
     w = 1.0 / error**2
     q = float((w * (v - (w * v).sum() / w.sum()) ** 2).sum())
-    if chi2.sf(q, len(runs) - 1) >= _DISAGREE:
+    if chi_square_tail(q, len(runs) - 1) >= _DISAGREE:
         return []
     return [
         "the runs lie farther apart than their errors allow: one of them may have missed a failure "

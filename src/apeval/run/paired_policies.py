@@ -19,6 +19,7 @@ from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.run.evaluate import comes_with_apeval
+from apeval.run.paired_record import PairedRecord
 from apeval.run.paired_stage import Arms, common_proposal
 from apeval.run.pairing import ControlArm, Pairing
 from apeval.run.policy_comparison import PolicyComparison, equal_laws, numbers
@@ -258,6 +259,7 @@ class _PairedRun:
                 episodes=self.learning[1] + self.arms.episodes,
                 seed=self.options.seed,
             ),
+            record=PairedRecord(a, b, planned),
         )
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from apeval import validate
+from apeval.errors import ApevalError
 from apeval.estimate.compare import LESS, MORE, Comparison, Side
 from apeval.estimate.compare import compare as compare_sides
 from apeval.estimate.interval import Estimate, estimate
+from apeval.estimate.paired import compare_pairs
 from apeval.notebook_cards import card_of_text
 from apeval.remedies import Option
 from apeval.run.completed_run import CompletedRun, check_run, level
+from apeval.run.paired_record import PairedRecord
 from apeval.run.pairing import Pairing
 from apeval.run.result import plain
 from apeval.run.result_text import line
@@ -69,6 +72,8 @@ class PolicyComparison:
     """What to know before believing the verdict."""
     pairing: Pairing | None = None
     """What it rests on where episodes were simulated in pairs (`compare_policies`)."""
+    record: PairedRecord | None = field(default=None, repr=False, compare=False)
+    """The pairs themselves, where there are any: what `judged` and `save_comparison` need."""
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain data.
@@ -76,8 +81,30 @@ class PolicyComparison:
         Returns:
             What the command line prints with `--json`.
         """
-        data: dict[str, Any] = plain(vars(self))
+        data: dict[str, Any] = plain({k: v for k, v in vars(self).items() if k != "record"})
         return data
+
+    def judged(self, confidence: float) -> PolicyComparison:
+        """The same pairs at another confidence, without simulating.
+
+        Args:
+            confidence: Of every interval, above 0 and below 1.
+
+        Returns:
+            The comparison with its verdict and intervals anew.
+
+        Raises:
+            ApevalError: It has no pairs: two stored runs are compared anew by `compare`.
+        """
+        wanted = validate.confidence(confidence)
+        if self.record is None:
+            raise ApevalError(
+                "this comparison has no pairs: compare the stored runs with another confidence"
+            )
+        a, b = self.record.a, self.record.b
+        found = compare_pairs(a, b, wanted, self.record.planned)
+        anew = numbers(found, estimate(a, wanted), estimate(b, wanted), wanted)
+        return replace(self, **plain_numbers(anew))
 
     def plot(self) -> Figure:
         """Both probabilities with their intervals, and the ratio with its own.
@@ -179,6 +206,14 @@ def compare(a: CompletedRun, b: CompletedRun, confidence: float | None = None) -
         comparable=not differences,
         warnings=tuple(differences + _doubts(a, b)),
     )
+
+
+def plain_numbers(values: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of Python's own types, as they are after they were stored."""
+    return {
+        name: tuple(plain(list(value))) if isinstance(value, tuple) else plain(value)
+        for name, value in values.items()
+    }
 
 
 def numbers(found: Comparison, a: Estimate, b: Estimate, confidence: float) -> dict[str, Any]:

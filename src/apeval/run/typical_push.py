@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
+from apeval.estimate.quantiles import normal_upper_quantile
 from apeval.estimate.sample import Sample
 from apeval.problem.types import BoolArray, FloatArray, IntArray
 from apeval.run.failure_log import Failure
@@ -80,7 +80,7 @@ def typical_of(
 def _limit(looks: int, confidence: float) -> float:
     """Standard errors that the largest of so many means exceeds by chance with probability
     1 − confidence at the most."""
-    return float(norm.isf((1.0 - confidence) / (2.0 * looks)))
+    return normal_upper_quantile((1.0 - confidence) / (2.0 * looks))
 
 
 def _means(
