@@ -14,7 +14,7 @@ import pytest
 from apeval.errors import ApevalError
 from apeval.results.provenance import inputs_hash
 from apeval_bench import attack
-from apeval_bench.attack import folders, kills, lines, users
+from apeval_bench.attack import folders, kills, lines, sizes, users
 from apeval_bench.attack.command import ran
 from apeval_bench.attack.edits import edits
 from apeval_bench.attack.readings import Answer, Page, judge, only_learning
@@ -70,6 +70,26 @@ def test_the_attack_is_large(prepared: Path) -> None:
     assert {name.split(":")[3] for name in users.names(prepared)} == {"serial", "processes", "ray"}
     for module in (lines, kills, users):
         assert set(module.names(prepared, small=True)) <= set(module.names(prepared))
+
+
+def test_the_sample_is_large_enough(prepared: Path) -> None:
+    least = {"folders": 1_000, "lines": 500, "kills": 200, "users": 120}
+    for part, module in {"folders": folders, "lines": lines, "kills": kills}.items():
+        cases = module.names(prepared)
+        assert least[part] <= len(sizes.select(part, cases)) < len(cases)
+    cases = users.names(prepared)
+    tried: dict[str, set[str]] = {}
+    for case in sizes.select("users", cases):
+        tried.setdefault(case.split(":")[1], set()).add(case.split(":")[3])
+    assert len([way for way, it in tried.items() if it == {"serial", "processes", "ray"}]) >= 40
+    assert len(tried) >= 70
+
+
+def test_a_sample_is_spread_evenly() -> None:
+    cases = [f"{k}" for k in range(10)]
+    assert sizes.evenly(cases, 4) == ["0", "2", "5", "7"]
+    assert sizes.evenly(cases, 99) == cases
+    assert sizes.evenly([], 3) == []
 
 
 def test_the_attacker_makes_every_hash_fit(prepared: Path, tmp_path: Path) -> None:
@@ -149,12 +169,26 @@ def test_a_torn_file_and_a_wrong_number_are_findings(tmp_path: Path) -> None:
     assert [finding["kind"] for finding in it.findings] == ["torn file"]
 
 
+def test_a_part_that_is_not_run_anew_stays_in_the_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run_cells(task: str, work: Any, cells: Any, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        return [{"cases": len(cell["part"]), "tally": {}, "findings": []} for cell in cells]
+
+    monkeypatch.setattr(attack, "run_cells", run_cells)
+    first = attack.attack(ExperimentRequest(1, out=tmp_path, rows=("small",)))
+    (tmp_path / "attack.json").write_text(json.dumps(first.data), "utf-8")
+    second = attack.attack(ExperimentRequest(1, out=tmp_path, rows=("lines:small",)))
+    assert [row["part"] for row in second.data["rows"]] == list(attack.PARTS)
+    assert all(row["cases"] == len(row["part"]) for row in second.data["rows"])
+
+
 def test_cases_are_selected_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Any] = []
 
     def block(cell: Any) -> dict[str, Any]:
         asked.append(cell)
-        finding = {"case": cell["rows"][0], "kind": "traceback", "call": "x", "detail": "y"}
+        finding = {"case": "".join(cell["rows"]), "kind": "traceback", "call": "x", "detail": "y"}
         return {"cases": 1, "tally": {"same": 1}, "findings": [finding, finding]}
 
     monkeypatch.setattr(attack, "block", block)
@@ -162,6 +196,9 @@ def test_cases_are_selected_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert [(cell["part"], cell["rows"]) for cell in asked] == [("users", ["users:the clock"])]
     assert not report.passed
     assert report.data["rows"][0]["figures"]["tracebacks"] == 1  # cases, not findings
+    cells = attack.cells_of(ExperimentRequest(1, rows=("kills:sample", "users")))
+    assert {(it["part"], *it["rows"]) for it in cells} == {("kills", "sample"), ("users",)}
+    assert len(cells) == attack.PARTS["kills"] + attack.PARTS["users"]
     with pytest.raises(ApevalError, match="no row nothing"):
         attack.attack(ExperimentRequest(1, rows=("nothing",)))
     with pytest.raises(ApevalError, match="no case users:nothing"):

@@ -9,14 +9,19 @@ be told from an honest run.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import Counter
+from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
 from apeval.errors import ApevalError
 from apeval_bench.attack.seals import UNTOLD
+from apeval_bench.attack.sizes import ALL, SAMPLE, SIZES, SMALL, select
 from apeval_bench.cells import Cell, run_cells
+from apeval_bench.public.used_seeds import commit_here
 from apeval_bench.registry import ExperimentReport, ExperimentRequest, experiment
 
 _DEPENDS_ON = (
@@ -24,8 +29,9 @@ _DEPENDS_ON = (
     "problem", "adapt", "environments", "apeval_paper", "simulate", "learn", "estimate", "run",
     "results", "cli", "apeval_bench/fuzz", "apeval_bench/attack",
 )  # fmt: skip
-PARTS = {"users": 16, "kills": 20, "folders": 12, "lines": 12}
+PARTS = {"lines": 12, "folders": 12, "kills": 20, "users": 16}
 """The parts of the attack, and into how many blocks each is cut."""
+_PREPARED = {"lines": "bases", "folders": "bases"}  # parts that attack the same runs
 _WORDS = {
     "folders": "edits of run folders and their surroundings",
     "lines": "command lines",
@@ -33,8 +39,6 @@ _WORDS = {
     "users": "users' code that misbehaves",
 }
 _SECONDS = 120.0  # that a call in process may take
-SMALL = "small"
-"""The row that stands for the small version."""
 KINDS = {
     "tracebacks": ("traceback",),
     "hangs": ("hang", "crash"),
@@ -50,16 +54,24 @@ KINDS = {
 
 def block(cell: Cell) -> dict[str, Any]:
     """Some cases of one part."""
-    with tempfile.TemporaryDirectory(prefix="apeval-attack-") as folder:
-        cases, outcomes = run_part(
-            cell["part"], Path(folder, "prepared"), cell["rows"], cell["seed"], cell["block"],
-            PARTS[cell["part"]] if not cell["rows"] else 1,
-        )  # fmt: skip
+    part: str = cell["part"]
+    prepared = Path(_folder().name, _PREPARED.get(part, part))
+    cases, outcomes = run_part(
+        part, prepared, cell["rows"], cell["seed"], cell["block"], cell["blocks"]
+    )
     tally: Counter[str] = Counter()
     for outcome in outcomes:
         tally.update(outcome["tally"])
     found = [{"case": o["seed"], **f} for o in outcomes for f in o["findings"]]
     return {"cases": len(cases), "tally": dict(tally), "findings": found}
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where this process keeps what cases share, until it ends."""
+    folder = tempfile.TemporaryDirectory(prefix="apeval-attack-")
+    Finalize(None, folder.cleanup, exitpriority=0)  # atexit says nothing to a pool's process
+    return folder
 
 
 def run_part(
@@ -70,7 +82,7 @@ def run_part(
     Args:
         part: one of `PARTS`.
         prepared: a folder for what the cases share.
-        rows: names of cases, or beginnings of names; `small` for the small version; none: all.
+        rows: one of `SIZES`, or names of cases, or beginnings of names; none: all.
         seed: of the moments of kills.
         first: the first case to run.
         every: so many cases further the next one.
@@ -88,7 +100,9 @@ def run_part(
     if not prepared.exists():
         module.prepare(prepared)
     cases: list[str] = module.names(prepared, small=SMALL in rows)
-    if rows and SMALL not in rows:
+    if SAMPLE in rows:
+        cases = select(part, cases)
+    elif rows and SMALL not in rows:
         known = [*cases, *module.names(prepared, small=True)]
         cases = [it for it in dict.fromkeys(known) if it.startswith(tuple(rows))]
         if not cases:
@@ -109,12 +123,15 @@ def attack(request: ExperimentRequest) -> ExperimentReport:
     if request.methods or request.held_out:
         raise ApevalError("bench attack takes --rows (a part, or names of cases) and no --methods")
     outcomes: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
-    cells = _cells(request)
+    cells = cells_of(request)
     for cell, outcome in zip(
         cells, run_cells("attack", block, cells, request, of=_DEPENDS_ON), strict=True
     ):
         outcomes[cell["part"]].append(outcome)
-    rows = [_row(part, mine) for part, mine in outcomes.items() if mine]
+    sizes = {cell["part"]: cell["size"] for cell in cells}
+    rows = [_row(part, sizes[part], mine) for part, mine in outcomes.items() if mine]
+    rows = [*rows, *_kept(request.out, set(sizes))]
+    rows.sort(key=lambda row: list(PARTS).index(row["part"]))
     from apeval_bench.attack.kills import starting_time
 
     data = {
@@ -125,27 +142,44 @@ def attack(request: ExperimentRequest) -> ExperimentReport:
     return ExperimentReport(data, _as_text(data), passed=not any(row["findings"] for row in rows))
 
 
-def _cells(request: ExperimentRequest) -> list[Cell]:
-    whole = [row for row in request.rows if row in PARTS]
-    some = [row for row in request.rows if row not in PARTS]
+def _kept(folder: Path | None, made: set[str]) -> list[dict[str, Any]]:
+    """Rows that stand in the output folder, of parts that were not run now."""
+    path = None if folder is None else folder / "attack.json"
+    if path is None or not path.exists():
+        return []
+    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["rows"]
+    return [row for row in rows if row["part"] in PARTS and row["part"] not in made]
+
+
+def cells_of(request: ExperimentRequest) -> list[Cell]:
+    """Blocks of cases. A row is a size, a part, a part with a size, or a case's beginning."""
     cells: list[Cell] = []
-    for part, blocks in PARTS.items():
-        mine = [row for row in some if row == SMALL or row.split(":")[0] == part]
-        if mine:
-            cells += [_cell(part, seed, 0, mine) for seed in request.all_seeds]
-        elif part in whole or not request.rows:
-            cells += [_cell(part, s, k, []) for s in request.all_seeds for k in range(blocks)]
+    for part in PARTS:
+        mine = [it for it in request.rows if it in SIZES or it.split(":")[0] == part]
+        size = next((it for it in SIZES if it in mine or f"{part}:{it}" in mine), ALL)
+        if mine and size == ALL and part not in mine:
+            cells += [_cell(part, seed, 0, 1, mine, "selected") for seed in request.all_seeds]
+        elif mine or not request.rows:
+            rows, blocks = [] if size == ALL else [size], 1 if size == SMALL else PARTS[part]
+            cells += [
+                _cell(part, seed, k, blocks, rows, size)
+                for seed in request.all_seeds
+                for k in range(blocks)
+            ]
     if not cells:
-        known = ", ".join((*PARTS, SMALL))
-        raise ApevalError(f"bench attack has no row {', '.join(some)}: name a case, or {known}")
+        known = ", ".join((*PARTS, *SIZES))
+        asked = ", ".join(request.rows)
+        raise ApevalError(f"bench attack has no row {asked}: name a case, or {known}")
     return cells
 
 
-def _cell(part: str, seed: int, number: int, rows: list[str]) -> Cell:
-    return {"part": part, "seed": seed, "block": number, "rows": rows}
+def _cell(part: str, seed: int, number: int, blocks: int, rows: list[str], size: str) -> Cell:
+    return {
+        "part": part, "seed": seed, "block": number, "blocks": blocks, "rows": rows, "size": size
+    }  # fmt: skip
 
 
-def _row(part: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+def _row(part: str, size: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     found = [finding for outcome in outcomes for finding in outcome["findings"]]
     tally: Counter[str] = Counter()
     for outcome in outcomes:
@@ -153,6 +187,8 @@ def _row(part: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "part": part,
         "what": _WORDS[part],
+        "size": size,
+        "commit": commit_here(),
         "cases": sum(outcome["cases"] for outcome in outcomes),
         "figures": figures(found),
         "tally": dict(tally),
@@ -170,12 +206,13 @@ def figures(found: list[dict[str, Any]]) -> dict[str, int]:
 
 def _as_text(data: dict[str, Any]) -> str:
     lines = [
-        f"| attack | cases | {' | '.join(KINDS)} |",
-        f"|---|---|{'---|' * len(KINDS)}",
+        f"| attack | size | cases | {' | '.join(KINDS)} | commit |",
+        f"|---|---|---|{'---|' * len(KINDS)}---|",
     ]
     for row in data["rows"]:
         counts = " | ".join(f"{row['figures'][name]:,}" for name in KINDS)
-        lines.append(f"| {row['what']} | {row['cases']:,} | {counts} |")
+        told = f"{row['what']} | {row['size']} | {row['cases']:,} | {counts} | `{row['commit']}`"
+        lines.append(f"| {told} |")
     lines.append("")
     untold = sum(row["tally"].get(UNTOLD, 0) for row in data["rows"])
     lines.append(

@@ -115,11 +115,14 @@ def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
     ways = readings(BASES[base])
     chosen = only.split("+") if only else list(ways)
     honest = _honest(calls, prepared, base, chosen)
+    edited = prepared.parent / "edited"
+    shutil.rmtree(edited, ignore_errors=True)
+    shutil.copytree(prepared / base / "run", edited)
+    edit.do(edited)
+    if not rest.endswith(":unsealed"):
+        seal(edited, _seals(prepared, base))
     for way in chosen:
-        _lay_out(calls, prepared, base)
-        edit.do(calls.sandbox / "run")
-        if not rest.endswith(":unsealed"):
-            seal(calls.sandbox / "run", _seals(prepared, base))
+        _lay_out(calls, prepared, base, edited)
         seen = ways[way].ask(calls)
         verdict = judge(honest[way], seen)
         if verdict in ("different", "answered") and edit.minor:
@@ -132,12 +135,12 @@ def fuzz(calls: Calls, rng: Random, prepared: Path) -> None:
             calls.find(way, "different number", what)
 
 
-def _lay_out(calls: Calls, prepared: Path, base: str) -> None:
-    """The undisturbed folders in an empty sandbox."""
+def _lay_out(calls: Calls, prepared: Path, base: str, run: Path | None = None) -> None:
+    """The undisturbed folders in an empty sandbox, or an edited one in the run's place."""
     for name in ("run", "other", "more"):
         shutil.rmtree(calls.sandbox / name, ignore_errors=True)
-    for name in ("run", "other"):
-        shutil.copytree(prepared / base / name, calls.sandbox / name)
+    shutil.copytree(run or prepared / base / "run", calls.sandbox / "run")
+    shutil.copytree(prepared / base / "other", calls.sandbox / "other")
 
 
 _KNOWN: dict[tuple[str, str], Answer] = {}

@@ -15,7 +15,12 @@ from apeval_bench.attack import bases
 from apeval_bench.fuzz.calls import Calls, Said
 from apeval_bench.fuzz.watch import listing
 
-LIBRARIES = ("matplotlib.font_manager", "pyarrow.parquet", "numba")
+LIBRARIES = (
+    "matplotlib.pyplot", "pyarrow.parquet", "numba", "scipy.stats", "rich.progress", "torch",
+    "pygame", "gymnasium", "highway_env", "minigrid", "stable_baselines3",
+)  # fmt: skip
+"""Loaded before the first line: a command that is stopped while it loads one leaves it in pieces,
+in a process that goes on with the next line."""
 _APP = "apeval.cli.main"
 _BASE = ("one-step", "--episodes", "60")
 _LINES: dict[str, list[str]] = {

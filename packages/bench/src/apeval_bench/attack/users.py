@@ -42,6 +42,7 @@ _RAY = (
     "step scales a_E in place", "policy counts its calls", "prints in the simulator",
     "the process's number", "NaN late", "a worker ends late",
 )  # fmt: skip
+_RAY_EVERY = 7  # of the other ways, one in so many is tried with Ray as well
 _COMMANDED = (
     "signal prints", "env prints", "batch policy prints", "vector env prints",
     "vector env's processes print",
@@ -94,16 +95,21 @@ def names(prepared: Path, small: bool = False) -> list[str]:
         found += [f"{way}:ape:{b}:command" for b in serial]
         found += [f"{way}:ape:processes:python"]
         found += [f"{way}:ape:processes:command"] if way in _COMMANDED else []
-        found += [f"{way}:ape:ray:command"] if way in _RAY else []
+        found += [f"{way}:ape:ray:command"] if way in _with_ray() else []
     return [f"users:{name}" for name in found]
 
 
 def _behind_doors(way: str) -> list[str]:
     """Where a way of environments, vector environments and specifications is tried."""
     found = ["serial:python"]
-    found += ["processes:python"] if way in _DOORS else []
+    found += ["processes:python"] if way in _DOORS or way in _with_ray() else []
     found += ["serial:command", "processes:command"] if way in _COMMANDED else []
-    return found + (["ray:command"] if way in _RAY else [])
+    return found + (["ray:command"] if way in _with_ray() else [])
+
+
+def _with_ray() -> set[str]:
+    """Ways that are tried in every backend: Ray takes seconds to start."""
+    return {*_RAY, *list(WAYS)[::_RAY_EVERY]}
 
 
 def prepare(folder: Path) -> None:
