@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from apeval.problem.tabular_model import TabularModel as TabularModel
     from apeval.problem.tabular_problem import tabular_problem as tabular_problem
     from apeval.problem.truth import Truth as Truth
+    from apeval.results.comparison_folder import load_comparison as load_comparison
+    from apeval.results.comparison_folder import save_comparison as save_comparison
     from apeval.results.folder import Run as Run
     from apeval.results.folder import load as load
     from apeval.results.recorder import Recorder as Recorder
@@ -115,6 +117,7 @@ _HOME = {
     "harden": "apeval.hardening.loop",
     "judge": "apeval.run.bound_verdict",
     "load": "apeval.results.folder",
+    "load_comparison": "apeval.results.comparison_folder",
     "load_onnx": "apeval.adapt.onnx_policy",
     "load_sb3": "apeval.adapt.sb3",
     "make": "apeval.environments",
@@ -123,6 +126,7 @@ _HOME = {
     "replay": "apeval.simulate.replay",
     "resume": "apeval.results.resume",
     "reweight": "apeval.run.whatif",
+    "save_comparison": "apeval.results.comparison_folder",
     "sb3_stochastic": "apeval.adapt.sb3",
     "spec": "apeval.problem.specification.event",
     "tabular_problem": "apeval.problem.tabular_problem",

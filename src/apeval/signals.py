@@ -57,7 +57,8 @@ class ProgramStoppedError(BaseException):
 
 class Stoppable:
     """While this context lasts, a first signal raises `ProgramStoppedError`, so that files and
-    workers are put away; a second one ends the program.
+    workers are put away; a second one ends the program. The exception may come from the context's
+    own first and last lines as well: whoever catches it stands around the context.
 
     In any thread but the main one, which alone hears signals, nothing is changed.
     """
@@ -82,6 +83,10 @@ class Stoppable:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.restore()
+
+    def restore(self) -> None:
+        """What signals did before; once more where one came just then."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

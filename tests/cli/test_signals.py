@@ -10,9 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apeval.cli.main import main
 from apeval.signals import ProgramStoppedError, Stoppable
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
@@ -200,6 +202,28 @@ def test_a_program_is_stoppable_for_a_while() -> None:
         with pytest.raises(ProgramStoppedError):
             send(signal.SIGTERM)
         assert stop.asked
+    assert [signal.getsignal(number) for number in BOTH] == before
+
+
+@pytest.mark.parametrize("moment", ["__enter__", "__exit__"])
+def test_a_signal_at_the_very_beginning_or_end_is_no_traceback(
+    moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As handlers are set, or about to be put back."""
+    usual = getattr(Stoppable, moment)
+
+    def struck(self: Stoppable, *error: Any) -> Any:
+        found = usual(self) if moment == "__enter__" else None
+        send(signal.SIGINT)
+        return found or usual(self, *error)
+
+    before = [signal.getsignal(number) for number in BOTH]
+    monkeypatch.setattr(Stoppable, moment, struck)
+    monkeypatch.setattr("sys.argv", ["apeval", "list"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "apeval: stopped\n"
     assert [signal.getsignal(number) for number in BOTH] == before
 
 

@@ -151,7 +151,8 @@ def test_the_curves_tell_of_learning() -> None:
     ids=str,
 )
 def test_every_option_gives_probabilities(settings: dict[str, Any]) -> None:
-    result = apeval.evaluate(gauss(), "ape-scalable", steps=600, seed=2, settings=settings)
+    result = apeval.evaluate(gauss(), "ape-scalable", steps=200, seed=2, settings=settings)
+    assert result.failures > 0  # there was something to learn from
     assert result.value is not None
     assert 0.0 <= result.value <= 1.0
     assert 0.0 <= result.estimate <= 1.0

@@ -11,6 +11,7 @@ import pytest
 import scipy.stats as stats
 from scipy.integrate import quad
 from scipy.special import ndtr
+from tests.curtailed import at_least
 
 import apeval
 from apeval.errors import ApevalError, ProblemError
@@ -142,11 +143,12 @@ def test_a_method_finds_what_it_finds_for_the_gaussian_that_it_sees(method: str)
 def test_intervals_cover_the_truth(method: str) -> None:
     """20 intervals at 95 %: fewer than 15 hits would be an event of 1 in 4,000 (binomial)."""
     truth = 2.0 * float(STUDENT.sf(LIMIT))
-    hits = 0
-    for seed in range(20):
+
+    def covers(seed: int) -> bool:
         found = apeval.evaluate(gust(), method, episodes=1_500, seed=seed, check=seed == 0)
-        hits += found.interval[0] <= truth <= found.interval[1]
-    assert hits >= 15
+        return found.interval[0] <= truth <= found.interval[1]
+
+    assert at_least(15, range(20), covers)
 
 
 def test_a_sum_of_two_has_the_probability_of_its_convolution() -> None:
@@ -185,8 +187,9 @@ def test_a_bounded_law_keeps_to_its_support() -> None:
     )
     apeval.check_problem(problem)
     truth = 0.2**4 / math.factorial(4)
-    hits = 0
-    for seed in range(10):
+
+    def covers(seed: int) -> bool:
         lo, hi = apeval.evaluate(problem, episodes=2_000, seed=seed, check=False).interval
-        hits += lo <= truth <= hi
-    assert hits >= 7  # fewer: 1 in 900 at 95 %
+        return lo <= truth <= hi
+
+    assert at_least(7, range(10), covers)  # fewer: 1 in 900 at 95 %

@@ -47,18 +47,6 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with both archives. The wheel is built from the source archive."""
-    out = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT],
-        capture_output=True, text=True, check=False, cwd=out,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
-
-
-@pytest.fixture(scope="module")
 def wheel(built: Path) -> Path:
     """The unpacked wheel."""
     (file,) = built.glob("*.whl")

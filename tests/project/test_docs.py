@@ -178,6 +178,19 @@ def test_every_option_of_a_run_has_its_docstring() -> None:
     assert said == set(RunKeywords.__annotations__)
 
 
+def test_examples_beside_arguments_have_a_heading() -> None:
+    """mkdocstrings sets what follows a section as text; an example there needs its own section."""
+    bare = [
+        f"{path.name}: {node.name}"
+        for path in (DOCS.parent / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and (text := ast.get_docstring(node) or "")
+        and re.search(r"^(Args|Returns|Raises):\n(.|\n)*^>>> ", text, re.MULTILINE)
+    ]
+    assert bare == []
+
+
 def test_symbols_of_docstrings_become_formulae_on_the_site() -> None:
     pytest.importorskip("griffe", reason="the extra docs is not installed")
     symbols = runpy.run_path(str(DOCS.parent / "tools" / "symbols.py"))
@@ -185,6 +198,23 @@ def test_symbols_of_docstrings_become_formulae_on_the_site() -> None:
     assert symbols["set_as_formulae"](text) == text.replace("π_E,gt", r"$\pi_{E,gt}$").replace(
         "(n, d_E)", "$(n, d_E)$"
     )
+
+
+def test_symbols_of_included_tables_become_formulae_on_the_site() -> None:
+    symbols = runpy.run_path(str(DOCS.parent / "tools" / "result_symbols.py"))
+    plain = (
+        '<p title="a_E">@1 &lt; 2, @2: <code>a_E</code> <pre><code>v*</code> v*</pre> '
+        '<span class="arithmatex">\\(a_E\\)</span> &amp; data_E, @3</p>'
+    )
+    given, wanted = plain, plain
+    for mark, text, latex in (
+        ("@1", "β", r"\beta"),
+        ("@2", "0.1 &lt; β ≤ 1", r"0.1 &lt; \beta \le 1"),
+        ("@3", "v*", r"v^\star"),
+    ):
+        given = given.replace(mark, text)
+        wanted = wanted.replace(mark, rf'<span class="arithmatex">\({latex}\)</span>')
+    assert symbols["set_as_formulae"](given) == wanted
 
 
 def test_equations_carry_the_number_of_the_pdf_beside_their_name() -> None:

@@ -184,6 +184,26 @@ def test_an_edited_common_answer(path: tuple[Any, ...], value: Any, folder: Path
         read_extension(more)
 
 
+def test_a_common_answer_without_its_runs_is_not_trusted(folder: Path) -> None:
+    more = folder.parent / "more"
+    problem = apeval.make("one-step", beta=2.0)
+    apeval.evaluate(problem, episodes=500, seed=1, recorder=apeval.Recorder(more))
+    runs = [apeval.load(folder), apeval.load(more)]
+    save_extension(more, runs[:1], apeval.merge(runs, extended=True))
+    there = read_extension(more)
+    assert there is not None
+    assert there.trusted
+    folder.rename(folder.parent / "elsewhere")
+    alone = read_extension(more)
+    assert alone is not None
+    assert not alone.trusted
+    assert "cannot be verified" in alone.warnings[0]
+    assert "move it back" in str(alone)
+    edit(more, "extended.json", "estimate", value=there.estimate * 1.01)
+    with pytest.raises(ApevalError, match="estimate does not follow"):
+        read_extension(more)
+
+
 def test_the_seal_tells_of_any_rewriting(folder: Path) -> None:
     before = apeval.load(folder).seal
     assert apeval.load(folder).seal == before

@@ -239,8 +239,9 @@ def test_unresolved_episodes_widen_the_interval_by_little_more_than_their_mass()
         covered += lo <= 0.00621 <= hi
         assert hi >= float((kept.sample.weights * lost).mean())  # all might have failed
         widths.append(hi - lo)
-        plain = apeval.evaluate(sound, "ape", episodes=1_200, seed=seed, check=False)
-        without.append(plain.interval[1] - plain.interval[0])
+        if seed < 4:  # means of widths need fewer runs than a count of intervals
+            plain = apeval.evaluate(sound, "ape", episodes=1_200, seed=seed, check=False)
+            without.append(plain.interval[1] - plain.interval[0])
     assert covered >= 7
     assert np.mean(widths) <= np.mean(without) + 1.5 * 0.05
 

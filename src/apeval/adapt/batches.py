@@ -34,8 +34,9 @@ def calls(ids: IntArray, kinds: Sequence[Any] | None = None) -> list[IntArray]:
         ids: The episodes' numbers, (n,).
         kinds: What must be the same within a call, for each row; None: nothing.
 
-    >>> [rows.tolist() for rows in calls(np.array([3, 19, 4]))]
-    [[0, 2], [1]]
+    Examples:
+        >>> [rows.tolist() for rows in calls(np.array([3, 19, 4]))]
+        [[0, 2], [1]]
     """
     places = (ids % SIZE).tolist()
     alike = kinds is None or all(kind == kinds[0] for kind in kinds)

@@ -46,8 +46,9 @@ def where_registered(id: str) -> str:
     Returns:
         A remedy: the id with the module that registers it, and the package where that is missing.
 
-    >>> where_registered("highway-fast-v0")[:60]
-    'it comes with highway_env, which registers it when imported:'
+    Examples:
+        >>> where_registered("highway-fast-v0")[:60]
+        'it comes with highway_env, which registers it when imported:'
     """
     module = next((name for start, name in _MODULES.items() if re.match(start, id)), None)
     if module is None:

@@ -83,9 +83,10 @@ def as_judge(what: str, given: Any) -> StepJudge:
     Raises:
         ProblemError: It is none of these, or asks for what there is not.
 
-    >>> slow = as_judge("fails", lambda total_reward: total_reward < -3.0)
-    >>> slow(StepRecord(None, -1.0, -4.0, 0, {}, False, False, None))
-    True
+    Examples:
+        >>> slow = as_judge("fails", lambda total_reward: total_reward < -3.0)
+        >>> slow(StepRecord(None, -1.0, -4.0, 0, {}, False, False, None))
+        True
     """
     if isinstance(given, str) and given in ("terminated", "truncated"):
         return StepJudge(_itself, (given,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -57,6 +58,21 @@ def read(env: Any, path: Path) -> Array:
 def write(env: Any, path: Path, value: Array) -> None:
     """Put numbers at the path."""
     _put(getattr(env, "unwrapped", env), path, value, path)
+
+
+def put_rows(owners: Sequence[Any], path: Path, values: Array) -> None:
+    """Put a row of numbers at the path of each unwrapped environment; a number that takes the
+    place of a plain one goes straight there."""
+    key = str(path[0][1])
+    if len(path) > 1 or values.ndim > 1:
+        for owner, value in zip(owners, values, strict=True):
+            _put(owner, path, value, path)
+        return
+    for owner, value in zip(owners, values.tolist(), strict=True):
+        if type(getattr(owner, key, None)) is float:
+            setattr(owner, key, value)
+        else:
+            _put(owner, path, np.asarray(value), path)
 
 
 def _put(owner: Any, path: Path, value: Array, whole: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,7 +72,7 @@ def fit_rows(space: Any, given: Any, n: int, who: str = "the policy") -> Array:
     except Exception as error:
         raise _misfit(who, given, space, f"which is no array ({error})") from error
     shape = () if is_discrete(space) else tuple(space.shape)
-    flat = int(np.prod(shape)) == 1 and a.shape in ((n,), (n, 1))
+    flat = math.prod(shape) == 1 and a.shape in ((n,), (n, 1))
     if a.dtype.kind not in "biuf" or not (flat or a.shape == (n, *shape)):
         hint = "does it lack a return statement?" if given is None else f"its shape is {a.shape}"
         hint += f"; a vector environment wants the actions of all {n} episodes, {(n, *shape)}"

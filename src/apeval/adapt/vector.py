@@ -50,7 +50,7 @@ def from_vector_env(
     kinds: tuple[str, ...] = ("failure",),
     views: Mapping[str, VectorView] | None = None,
     env_options: Mapping[str, Any] | None = None,
-    num_envs: int = 64,
+    num_envs: int = 128,
     reset: VectorReset | None = None,
     name: str = "",
     description: str = "",
@@ -81,7 +81,9 @@ def from_vector_env(
             the numbers of the observation, those of a dict by its sorted keys; images need a view.
             Of a policy with memory, a parameter called ``memory`` gets what it remembers.
         env_options: Further arguments of ``gymnasium.make_vec``.
-        num_envs: Sub-environments; that many episodes run together in one worker.
+        num_envs: Sub-environments; that many episodes run together in one worker. What apeval adds
+            to a step of all of them hardly depends on their number, so that more cost less each;
+            fewer are made sooner, and leave less idle at the end of a short run.
         reset: ``reset(env, seeds)`` starts an episode in every sub-environment, each from its own
             seed, and returns observations and info. For environments whose own reset takes one
             seed for all.
@@ -309,7 +311,11 @@ def _over(x: Seated) -> BoolArray:
 def _observed(x: Seated) -> Array:
     """The observation, what was drawn at the start and the last values of noise with memory, which
     it may not show."""
-    obs = x.each(lambda group: flat(take(group.outcome.answer.obs, group.slots), len(group.slots)))
+    return x.view("", _look_at)
+
+
+def _look_at(x: Seated) -> Array:
+    obs = x.each(lambda group: flat(group.observed(), len(group.slots)))
     noise = x.each(lambda group: group.outcome.noise)
     seen = obs.astype(np.float64)
     nature = x.a_0.shape[1] or noise.shape[1]
@@ -325,7 +331,7 @@ class _OfAllRows:
     names: tuple[str, ...]
 
     def __call__(self, x: Seated) -> Array:
-        return x.each(self._of)
+        return x.view(self.name, lambda it: it.each(self._of))
 
     def _of(self, group: SeatedGroup) -> Array:
         answer, n = group.outcome.answer, group.block.n

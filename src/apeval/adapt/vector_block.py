@@ -82,6 +82,10 @@ class Seats:
         """One row for each episode, from one for every slot."""
         return values if self._in_order else values[self.slots]
 
+    def own_rows(self, batch: Any) -> Any:
+        """The same of a batch of observations."""
+        return batch if self._in_order else take(batch, self.slots)
+
     def filled(self, batch: Any) -> Any:
         """Rows of every slot, with those of episodes in the others as well."""
         return batch if self.spread is None else take(batch, self.spread)
@@ -124,6 +128,7 @@ class VectorBlock:
         reached = [k for k, _ in self.reach.acting]
         self.pushing = [(j, k) for j, (k, _) in enumerate(self.steppers) if k in reached]
         self._sums_rewards = plan.sums_rewards
+        self._remembers = any(source.correlation for _, source in self.steppers)
         self._seats = Seats(np.arange(self.n), self.n)
 
     def seats(self, slots: IntArray) -> Seats:
@@ -152,14 +157,15 @@ class VectorBlock:
         for (number, _), said in zip(self.starters, code.decode_all(a), strict=True):
             self.reach.push(number, at.everywhere(said[0]), at.slots, self.on)
 
-    def act(self, slots: IntArray, u: FloatArray) -> Array:
+    def act(self, slots: IntArray, u: FloatArray | None) -> Array:
         """The policy's actions in the episodes of these slots, from what their environments
         said."""
         at = self.seats(slots)
         return at.own(self._chosen(self.on.observation, at, u))
 
-    def _chosen(self, seen: Any, at: Seats, u: FloatArray) -> Array:
-        act, u, memory = self.plan.policy.act, at.everywhere(u), self.memory
+    def _chosen(self, seen: Any, at: Seats, u: FloatArray | None) -> Array:
+        act, memory = self.plan.policy.act, self.memory
+        u = np.empty((self.n, 0)) if u is None else at.everywhere(u)
         if memory is not None and at.spread is not None:  # in the place of those that have ended
             memory = [
                 memory[source] if source == slot else copy.deepcopy(memory[source])
@@ -173,12 +179,14 @@ class VectorBlock:
         """One decision of nature in the episodes of these slots: one environment step or
         several."""
         plan, nature, at = self.plan, self.plan.nature, self.seats(slots)
-        kind, closest = np.zeros(at.k, np.int64), np.full(at.k, np.inf)
+        kind: IntArray = np.empty(0, np.int64)
+        closest: FloatArray = np.full(at.k, np.inf)
         said: list[list[Array]] = []
         if nature.whole:
             self._place(nature.step_code, a_E, at)
         else:
-            said = self._with_memory(nature.step_code.decode_all(at.everywhere(a_E)))
+            said = nature.step_code.decode_all(at.everywhere(a_E))
+            said = self._with_memory(said) if self._remembers else said
         last: VectorAnswer | None = None
         going = np.arange(at.k)
         for frame in range(nature.frames):
@@ -186,14 +194,19 @@ class VectorBlock:
             if nature.acts_first:
                 action = fit_rows(self.on.spaces.action_space, at.everywhere(a_A), self.n)
             else:
-                action = self._act(now, at, uniforms()[going])
+                action = self._act(now, at, uniforms()[going] if plan.policy.chance else None)
             answer = self._step(action, now, at)
             kinds, margins = self._judged(answer, at)
-            kind[going] = kinds
-            if margins is not None:
-                closest[going] = np.minimum(closest[going], margins)
-            over = at.own(answer.terminated | answer.truncated) | (self.taken == plan.horizon)
+            if frame == 0:
+                kind, closest = kinds, closest if margins is None else margins
+            else:
+                kind[going] = kinds
+                if margins is not None:
+                    closest[going] = np.minimum(closest[going], margins)
             last = _kept(last, answer, at, len(slots))
+            if frame + 1 == nature.frames and not nature.whole:
+                break  # whether it is over is read from the answer
+            over = at.own(answer.terminated | answer.truncated) | (self.taken == plan.horizon)
             ended = (kinds > 0) | over
             if ended.any():
                 going = going[~ended]
@@ -207,7 +220,7 @@ class VectorBlock:
             )
         return VectorOutcome(kind, closest, last, self.last_noise(slots), self.memory)
 
-    def _act(self, now: list[Array], at: Seats, u: FloatArray) -> Array:
+    def _act(self, now: list[Array], at: Seats, u: FloatArray | None) -> Array:
         """The policy's actions, from what it sees in this frame."""
         seen = self.on.observation
         for j, source in self.sensing:
@@ -260,6 +273,8 @@ class VectorBlock:
 
     def last_noise(self, slots: IntArray) -> FloatArray:
         """The noise that acted last, (k, d); its mean before the first decision."""
+        if not self._remembers:
+            return np.empty((len(slots), 0))
         parts = self.plan.nature.step_code.parts
         columns = [
             self.noise[number][slots] if number in self.noise

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked
+from apeval.adapt.asked import asked, told
 from apeval.adapt.disturbance_source import DisturbanceSource, Moment, observe_again
 from apeval.adapt.events import BlankSensor, DropAction, Event
 from apeval.adapt.functional_env import FunctionalEnv
@@ -29,7 +29,7 @@ from apeval.adapt.noises import (
     StartNoise,
 )
 from apeval.adapt.observation_parts import part_of, with_part
-from apeval.adapt.paths import parse
+from apeval.adapt.paths import parse, put_rows
 from apeval.adapt.row_paths import read_rows, write_rows
 from apeval.adapt.rows import as_batch, put, take
 from apeval.adapt.vector_sim import VectorSim
@@ -189,6 +189,9 @@ class OneByOne(DisturbanceReach):
     def __init__(self, sim: VectorSim, sources: Sequence[DisturbanceSource]) -> None:
         super().__init__(sim, sources)
         self.moments = [Moment(env) for env in sim.sub_environments or ()]
+        self._base: dict[int, Array] = {}
+        """Undisturbed values of attributes in all slots, by the disturbance's number."""
+        self._owners: list[Any] = []
         if any(source.at_start for _, source in self.acting):
             _refuse_wrapped(sim)
 
@@ -201,9 +204,20 @@ class OneByOne(DisturbanceReach):
         for slot in slots.tolist():
             for number, source in self.acting:
                 source.after_reset(number, self.moments[slot])
+        self._base = {}
+        self._owners = [getattr(it.env, "unwrapped", it.env) for it in self.moments]
+        for number, source in self.acting:
+            if type(source) is ParameterNoise and not source.kick and not source.at_start:
+                found = [self.moments[slot].base[number] for slot in slots.tolist()]
+                if all(value.shape == found[0].shape for value in found):
+                    self._base[number] = np.zeros((len(self.moments), *found[0].shape))
+                    self._base[number][slots] = found
 
     def push(self, number: int, e: Array, slots: IntArray, on: VectorMoment) -> None:
         source = self.sources[number]
+        if isinstance(source, ParameterNoise) and number in self._base:
+            told("disturbance", self._write, number, source, e, slots)
+            return
         what = "start" if source.at_start else "disturbance"
         for slot in slots.tolist():
             moment = self.moments[slot]
@@ -212,6 +226,13 @@ class OneByOne(DisturbanceReach):
             asked(what, source.push, number, e[slot], moment)
             if source.at_start:
                 put(on.observation, slot, moment.observation)
+
+    def _write(self, number: int, source: ParameterNoise, e: Array, slots: IntArray) -> None:
+        """Undisturbed values with their noise, computed for all episodes at once."""
+        base = self._base[number]
+        values = source.changed(base, np.reshape(e, base.shape))
+        owners = [self._owners[slot] for slot in slots.tolist()]
+        put_rows(owners, parse(source.path), values[slots])
 
 
 class ByAttribute(DisturbanceReach):

@@ -26,7 +26,7 @@ class _Lease:
         weakref.finalize(self, fleet.give_back, block, self.broken)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen, which costs microseconds each time
 class SeatedGroup:
     """Episodes in one vector environment."""
 
@@ -40,6 +40,10 @@ class SeatedGroup:
     def block(self) -> VectorBlock:
         return self.lease.block
 
+    def observed(self) -> Any:
+        """What the environments said last, a row per episode."""
+        return self.block.seats(self.slots).own_rows(self.outcome.answer.obs)
+
     def take(self, rows: Any) -> SeatedGroup:
         """Some of the episodes."""
         it = self.outcome
@@ -47,16 +51,30 @@ class SeatedGroup:
         return SeatedGroup(self.lease, self.slots[rows], some)
 
 
-@dataclass(frozen=True)
 class Seated:
     """The state x: n episodes under way. A step moves the environments themselves, so an older x
-    cannot be continued."""
+    cannot be continued.
 
-    groups: Sequence[SeatedGroup]
-    rows: Sequence[IntArray]
-    """Which of the n episodes each group holds."""
-    a_0: FloatArray
-    """What they were started with, (n, d_0)."""
+    Args:
+        groups: Episodes by the vector environment that they run in.
+        rows: Which of the n episodes each group holds; all of them, in order, where there is one.
+        a_0: What they were started with, (n, d_0).
+    """
+
+    __slots__ = ("_seen", "a_0", "groups", "rows")
+
+    def __init__(
+        self, groups: Sequence[SeatedGroup], rows: Sequence[IntArray], a_0: FloatArray
+    ) -> None:
+        self.groups, self.rows, self.a_0 = groups, rows, a_0
+        self._seen: dict[str, Array] = {}
+
+    def view(self, name: str, look: Callable[[Seated], Array]) -> Array:
+        """What a view shows of this state, an array of the caller's own. It is asked after a
+        decision and before the next; nothing moves in between, so it looks once."""
+        if name not in self._seen:
+            self._seen[name] = look(self)
+        return self._seen[name].copy()
 
     def __len__(self) -> int:
         return len(self.a_0)
@@ -139,20 +157,25 @@ class VectorFleet:
         """f_E in each vector environment."""
         drawn = _PolicyUniforms(draws, self.plan.policy.chance)
         groups = []
+        alone = len(x.groups) == 1
         for group, mine in zip(x.groups, x.rows, strict=True):
             uniforms = _Reader(drawn, mine)
+            own_A, own_E = (a_A, a_E) if alone else (a_A[mine], a_E[mine])
             with _Watched(group.lease):
-                outcome = group.block.decide(group.slots, a_A[mine], a_E[mine], uniforms)
+                outcome = group.block.decide(group.slots, own_A, own_E, uniforms)
             groups.append(SeatedGroup(group.lease, group.slots, outcome))
         return Seated(groups, x.rows, x.a_0)
 
     def act(self, x: Seated, draws: Draws) -> Array:
         """The policy, where it acts before nature."""
-        u = _PolicyUniforms(draws, self.plan.policy.chance)[0]
+        chance = self.plan.policy.chance
+        u = _PolicyUniforms(draws, chance)[0] if chance else None
         actions: list[Any] = []
         for group, mine in zip(x.groups, x.rows, strict=True):
             with _Watched(group.lease):
-                actions.append(group.block.act(group.slots, u[mine]))
+                actions.append(group.block.act(group.slots, None if u is None else u[mine]))
+        if len(actions) == 1:
+            return np.array(actions[0].reshape(len(actions[0]), -1))
         found = np.concatenate([a.reshape(len(a), -1) for a in actions])
         order = np.argsort(np.concatenate([*x.rows]), kind="stable")
         return found[order]

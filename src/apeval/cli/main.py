@@ -93,11 +93,13 @@ def main() -> None:
     """Run the command line: a user's mistake is one line on stderr and exit code 2, a signal one
     line and exit code 130."""
     hush(False)
-    with Stoppable() as signalled:
-        try:
+    signalled = Stoppable()
+    try:
+        with signalled:
             code = _run(signalled)
-        except ProgramStoppedError:  # it came while another end was told
-            code = _told("stopped", STOPPED)
+    except ProgramStoppedError:  # it came while another end was told, or signals were put back
+        signalled.restore()
+        code = _told("stopped", STOPPED)
     sys.exit(code)
 
 

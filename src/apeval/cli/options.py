@@ -45,6 +45,10 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", help="Folder for the results.", **folder_option("out")),
 ]
+AnswerFile = Annotated[
+    Path | None,
+    typer.Option("--out", help="JSON file for the answer.", **file_option("out")),
+]
 Problem = Annotated[
     str,
     typer.Argument(

@@ -9,6 +9,7 @@ import typer
 
 from apeval.cli.option_flags import takes
 from apeval.cli.options import (
+    AnswerFile,
     Given,
     Json,
     Method,
@@ -268,6 +269,15 @@ def compare_policies(
         list[str] | None,
         typer.Option("--set-b", help="A setting of problem B alone (problem.name=value)."),
     ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep",
+            help="Folder for the comparison with its pairs, which `apeval show`, `report` and "
+            "`compare` take.",
+            **folder_option("keep"),
+        ),
+    ] = None,
     until_decided: Annotated[
         bool,
         typer.Option(
@@ -276,10 +286,7 @@ def compare_policies(
             "all looks before; the budget is the most that it may take.",
         ),
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="JSON file for the answer.", **file_option("out")),
-    ] = None,
+    out: AnswerFile = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -294,7 +301,7 @@ def compare_policies(
       apeval compare-policies old.py:problem new.py:problem --steps 20000
       apeval compare-policies int-v1 --set-b problem.ego_speed=9.8 --steps 6000 --seed 1
       apeval compare-policies my.py --set-a problem.gain=0.3 --set-b problem.gain=0.32
-      apeval compare-policies old.py new.py --episodes 50000 --until-decided
+      apeval compare-policies old.py new.py --episodes 50000 --until-decided --keep runs/old-new
     """
     from apeval.cli.pairs import compare_in_pairs
 
@@ -305,6 +312,7 @@ def compare_policies(
         settings or [],
         (settings_a or [], settings_b or []),
         until_decided=until_decided,
+        keep=keep,
         out=out,
         json=json,
     )

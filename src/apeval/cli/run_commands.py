@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from apeval.cli.options import STORED, Json, OwnProblem, Quiet, Stored, file_option, folder_option
+from apeval.cli.options import (
+    STORED,
+    AnswerFile,
+    Json,
+    OwnProblem,
+    Quiet,
+    Stored,
+    file_option,
+    folder_option,
+)
 
 
 def show(run: Stored, json: Json = False, quiet: Quiet = False) -> None:
@@ -149,7 +158,13 @@ def reweight(
 
 def compare(
     a: Annotated[Path, typer.Argument(help="A run folder: policy A.")],
-    b: Annotated[Path, typer.Argument(help="A run folder: policy B, on the same problem.")],
+    b: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A run folder: policy B, on the same problem. Without it, A is the folder of a "
+            "comparison (compare-policies --keep), which is judged again."
+        ),
+    ] = None,
     confidence: Annotated[
         float | None, typer.Option(help="Confidence of the interval; by default that of run A.")
     ] = None,
@@ -162,6 +177,7 @@ def compare(
     Examples:
       apeval compare runs/old runs/new
       apeval compare runs/old runs/new --confidence 0.99
+      apeval compare runs/old-against-new --confidence 0.99
     """
     from apeval.cli.merging import compare_runs
 
@@ -177,10 +193,7 @@ def merge(
         float | None,
         typer.Option(help="Confidence of the interval; by default that of the first run."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="JSON file for the answer.", **file_option("out")),
-    ] = None,
+    out: AnswerFile = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

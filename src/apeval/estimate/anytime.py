@@ -21,8 +21,9 @@ def anytime_multiple(n: int, planned: int, confidence: float) -> float:
         planned: How many there may be in the end.
         confidence: 1 − α.
 
-    >>> [round(anytime_multiple(n, 1_000, 0.95), 2) for n in (100, 250, 1_000, 100_000)]
-    [3.12, 3.04, 3.13, 3.75]
+    Examples:
+        >>> [round(anytime_multiple(n, 1_000, 0.95), 2) for n in (100, 250, 1_000, 100_000)]
+        [3.12, 3.04, 3.13, 3.75]
     """
     alpha = 1.0 - confidence
     optimum = -2.0 * math.log(alpha) + math.log(1.0 - 2.0 * math.log(alpha))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scipy.stats import beta
+from apeval.estimate.quantiles import beta_quantile
 
 
 def clopper_pearson(failures: int, n: int, confidence: float) -> tuple[float, float]:
@@ -14,6 +14,6 @@ def clopper_pearson(failures: int, n: int, confidence: float) -> tuple[float, fl
     [0.9638, 1.0]
     """
     alpha = 1.0 - confidence
-    lo = 0.0 if failures == 0 else float(beta.ppf(alpha / 2, failures, n - failures + 1))
-    hi = 1.0 if failures == n else float(beta.ppf(1 - alpha / 2, failures + 1, n - failures))
+    lo = 0.0 if failures == 0 else beta_quantile(alpha / 2, failures, n - failures + 1)
+    hi = 1.0 if failures == n else beta_quantile(1 - alpha / 2, failures + 1, n - failures)
     return lo, hi

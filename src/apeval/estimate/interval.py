@@ -38,7 +38,15 @@ class Estimate:
 
 def estimate(sample: Sample, confidence: float) -> Estimate:
     """The trajectory-weight estimate. Unresolved episodes widen the interval: the lower end
-    takes all of them as survived, the upper end as failed, the estimate as survived."""
+    takes all of them as survived, the upper end as failed, the estimate as survived.
+
+    Args:
+        sample: The episodes of a frozen stage, or of several combined.
+        confidence: Of the two-sided interval.
+
+    Returns:
+        Estimate, standard error, interval and effective sample size.
+    """
     w = sample.weights
     mean = probability(sample, sample.failed)
     _, error = stratified(sample, w * sample.failed)
@@ -55,13 +63,30 @@ def estimate(sample: Sample, confidence: float) -> Estimate:
 
 
 def one_sided(sample: Sample, confidence: float) -> tuple[float, float]:
-    """A lower and an upper bound of the failure probability, each at `confidence` by itself."""
+    """A lower and an upper bound of the failure probability, each at `confidence` by itself.
+
+    Args:
+        sample: Episodes with their weights.
+        confidence: Of each bound.
+
+    Returns:
+        Lower and upper bound.
+    """
     return bounds(sample, sample.failed, 2.0 * confidence - 1.0)
 
 
 def bounds(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, float]:
     """The interval of the probability of any event among the episodes, such as one kind of
-    failure; it widens upwards by the unresolved episodes, which might all belong to it."""
+    failure; it widens upwards by the unresolved episodes, which might all belong to it.
+
+    Args:
+        sample: Episodes with their weights.
+        hit: Whether the event happened in each, (n,).
+        confidence: Of the two-sided interval.
+
+    Returns:
+        Lower and upper end.
+    """
     interval = find_estimator(sample.estimator).interval
     lo, hi = interval(sample, hit, confidence)
     unknown = sample.unresolved & ~hit

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, norm
-from scipy.stats import t as student
 
 from apeval.estimate.interval import effective_size, stratified
 from apeval.estimate.precision_target import of_a_look
+from apeval.estimate.quantiles import chi_square_quantile, normal_quantile, student_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective
 from apeval.problem.types import FloatArray
@@ -43,7 +42,7 @@ def needed(final: Sample, error: float, confidence: float, seed: int = 0) -> Nee
     if final.genealogy is not None:
         return _of_families(final, w, error, confidence)
     groups = [np.flatnonzero(final.component == j) for j in range(len(final.counts))]
-    z = float(norm.ppf(0.5 + of_a_look(confidence) / 2.0))
+    z = normal_quantile(0.5 + of_a_look(confidence) / 2.0)
     found = []
     for _ in range(_REPEATS):
         again = np.concatenate([g[rng.integers(0, len(g), len(g))] for g in groups if len(g)])
@@ -63,9 +62,9 @@ def _of_families(final: Sample, w: FloatArray, error: float, confidence: float) 
     a variance with a degree of freedom for every effective family but one."""
     mean, sigma = stratified(final, w)
     free = max(effective(final, w, final.failed) - 1.0, 1.0)
-    half = float(student.ppf(0.5 + of_a_look(confidence) / 2.0, free)) * sigma / mean
+    half = student_quantile(0.5 + of_a_look(confidence) / 2.0, free) * sigma / mean
     expected = min(_SPARE * final.n * (half / error) ** 2, _MOST)
-    low, high = (free / float(chi2.ppf(q, free)) for q in (0.95, 0.05))
+    low, high = (free / chi_square_quantile(q, free) for q in (0.95, 0.05))
     return Needed(low * expected, expected, min(max(high, 1.0) * expected, _MOST))
 
 

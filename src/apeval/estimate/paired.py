@@ -10,9 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import norm
-from scipy.stats import t as student
-
 from apeval.estimate.anytime import anytime_multiple
 from apeval.estimate.compare import (
     UNDECIDED,
@@ -22,6 +19,7 @@ from apeval.estimate.compare import (
     times_to_decide,
     verdict_of,
 )
+from apeval.estimate.quantiles import normal_probability, student_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective_size, of_mass
 from apeval.problem.types import FloatArray
@@ -118,8 +116,8 @@ def _quantile(r: FloatArray, confidence: float, planned: int | None) -> float:
     """
     tail = 0.5 + confidence / 2.0
     if planned is not None:
-        tail = float(norm.cdf(anytime_multiple(len(r), planned, confidence)))
-    return float(student.ppf(tail, effective_size(r * r) + _UNSEEN))
+        tail = normal_probability(anytime_multiple(len(r), planned, confidence))
+    return student_quantile(tail, effective_size(r * r) + _UNSEEN)
 
 
 def _variance(values: FloatArray, sample: Sample) -> float:

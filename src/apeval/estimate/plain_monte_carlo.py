@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import beta
-
 from apeval.estimate.interval import Estimate
+from apeval.estimate.quantiles import beta_quantile
 from apeval.estimate.sample import Sample
 
 _ERRORS = 2.0  # of the logarithm of a width, from which one width exceeds another
@@ -45,18 +44,19 @@ def times_wider(numbers: Estimate, episodes: float) -> float | None:
         The ratio; None where it is not above 1 beyond its error, or cannot be told (no failure, or
         outcomes that are unknown, which both would lack).
 
-    >>> it = Estimate(0.1, 0.03, (0.05, 0.2), 0.95, ess=50.0, unresolved_mass=0.0)
-    >>> round(times_wider(it, 2_000), 1)
-    5.6
-    >>> times_wider(it, 50) is None
-    True
+    Examples:
+        >>> it = Estimate(0.1, 0.03, (0.05, 0.2), 0.95, ess=50.0, unresolved_mass=0.0)
+        >>> round(times_wider(it, 2_000), 1)
+        5.6
+        >>> times_wider(it, 50) is None
+        True
     """
     v, n = numbers.value, episodes
     if not 0.0 < v < 1.0 or n < 1.0 or numbers.unresolved_mass > 0.0:
         return None
     alpha = 1.0 - numbers.confidence
-    low = float(beta.ppf(alpha / 2.0, v * n, (1.0 - v) * n + 1.0))
-    high = float(beta.ppf(1.0 - alpha / 2.0, v * n + 1.0, (1.0 - v) * n))
+    low = beta_quantile(alpha / 2.0, v * n, (1.0 - v) * n + 1.0)
+    high = beta_quantile(1.0 - alpha / 2.0, v * n + 1.0, (1.0 - v) * n)
     ratio = (numbers.interval[1] - numbers.interval[0]) / (high - low)
     limit = math.exp(_ERRORS / math.sqrt(2.0 * max(numbers.ess, 1.0)))
     return ratio if ratio > limit else None

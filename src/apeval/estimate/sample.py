@@ -115,7 +115,14 @@ class Sample:
         return self.log_q.shape[1] == 1 and bool(np.array_equal(self.log_p, self.log_q[:, 0]))
 
     def first(self, n: int) -> Sample:
-        """The first n episodes, as if the stage had ended there."""
+        """The first n episodes, as if the stage had ended there.
+
+        Args:
+            n: How many.
+
+        Returns:
+            A sample with the same mixture.
+        """
         cut: dict[str, Any] = {k: getattr(self, k)[:n] for k in _FIELDS}
         log_share = None if self.log_share is None else self.log_share[:n]
         genealogy = None
@@ -136,7 +143,14 @@ _FIELDS = tuple(f.name for f in fields(Sample) if f.name not in _MORE)
 
 
 def join(samples: Sequence[Sample]) -> Sample:
-    """Several samples from the same mixture as one."""
+    """Several samples from the same mixture as one.
+
+    Args:
+        samples: At least one, all with the same components.
+
+    Returns:
+        Their episodes in this order.
+    """
     arrays: dict[str, Any] = {k: np.concatenate([getattr(s, k) for s in samples]) for k in _FIELDS}
     return Sample(**arrays, estimator=samples[0].estimator)
 
@@ -146,6 +160,12 @@ def combine(stages: Sequence[tuple[float, Sample]]) -> Sample:
 
     With λ_b fixed before stage b is drawn this is unbiased, whatever each stage learned from
     those before it: every mean_b has the expectation v given all that came earlier.
+
+    Args:
+        stages: Pairs of λ_b and the sample of stage b.
+
+    Returns:
+        One sample; `log_share` has what each stage counts.
     """
     width = sum(sample.log_q.shape[1] for _, sample in stages)
     columns, components, shares, first = [], [], [], 0

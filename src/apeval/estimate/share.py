@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import t as student
 
+from apeval.estimate.quantiles import student_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import effective
 from apeval.problem.types import BoolArray
@@ -34,7 +34,7 @@ def share_of(
         elif m > 1:
             variance += m * float(residual[sample.component == j].var(ddof=1))
     ess = min(effective(sample, w, hit), effective(sample, w, ~hit & sample.failed))
-    t = float(student.ppf(0.5 + confidence / 2.0, max(ess - 1.0, 1.0)))
+    t = student_quantile(0.5 + confidence / 2.0, max(ess - 1.0, 1.0))
     half = t * math.sqrt(variance) / total / (share * (1.0 - share))
     odds = math.log(share / (1.0 - share))
     lo, hi = (1.0 / (1.0 + np.exp(-np.clip(odds + s * half, -700.0, 700.0))) for s in (-1.0, 1.0))

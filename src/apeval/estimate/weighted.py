@@ -12,7 +12,15 @@ from apeval.problem.types import BoolArray, FloatArray
 
 def probability(sample: Sample, hit: BoolArray) -> float:
     """The mean of weight × event. Where the event is nearly certain, chance can carry the mean of
-    the weights beyond 1, which no probability is."""
+    the weights beyond 1, which no probability is.
+
+    Args:
+        sample: Episodes with their weights.
+        hit: Whether the event happened in each, (n,).
+
+    Returns:
+        A probability, at most 1.
+    """
     return min(stratified(sample, sample.weights * hit)[0], 1.0)
 
 
@@ -23,6 +31,13 @@ def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
     enters the variance by the rule of succession, (k + 1)/(m + 2): a proposal that always hit in
     m episodes may still miss once in about m, and an interval that says otherwise is too short.
     Episodes that branched off each other count by families (`Genealogy.variance`).
+
+    Args:
+        sample: Episodes with their weights and components.
+        values: Weight × event of each, (n,).
+
+    Returns:
+        Mean and standard error.
     """
     variance = 0.0
     descended = _descended(sample)
@@ -46,8 +61,15 @@ def stratified(sample: Sample, values: FloatArray) -> tuple[float, float]:
 def effective_size(w: FloatArray) -> float:
     """(Σw)²/Σw², 0 for no weight.
 
-    >>> effective_size(np.ones(5))
-    5.0
+    Args:
+        w: Weights, (n,).
+
+    Returns:
+        Between 0 and n.
+
+    Examples:
+        >>> effective_size(np.ones(5))
+        5.0
     """
     if not (w > 0.0).any():
         return 0.0
@@ -56,7 +78,16 @@ def effective_size(w: FloatArray) -> float:
 
 
 def effective(sample: Sample, values: FloatArray, hit: BoolArray) -> float:
-    """The effective size of the values (≥ 0) where `hit`; those of one family count as one."""
+    """The effective size of the values (≥ 0) where `hit`; those of one family count as one.
+
+    Args:
+        sample: Episodes with their families.
+        values: Shape (n,).
+        hit: Which of them count, (n,).
+
+    Returns:
+        An effective number of episodes or families.
+    """
     if sample.genealogy is None:
         return effective_size(values[hit])
     descended = _descended(sample)
@@ -75,12 +106,21 @@ def of_mass(parts: FloatArray, confidence: float, next_one: float = 0.0) -> tupl
     Feuer, 1997): exact for equal weights, where it is Garwood's for a Poisson count. The upper end
     counts one more, as heavy as the heaviest seen or as `next_one`, whichever is more.
 
-    >>> [round(end, 4) for end in of_mass(np.full(5, 0.01), 0.95)]
-    [0.0162, 0.1167]
-    >>> [float(f"{end:.3e}") for end in of_mass(np.full(5, 1e-300), 0.95)]
-    [1.623e-300, 1.167e-299]
-    >>> [round(end, 3) for end in of_mass(np.zeros(0), 0.95, next_one=0.01)]
-    [0.0, 0.037]
+    Args:
+        parts: What each failure adds to the estimate, (k,).
+        confidence: Of the two-sided interval.
+        next_one: What one more failure would add.
+
+    Returns:
+        Lower and upper end.
+
+    Examples:
+        >>> [round(end, 4) for end in of_mass(np.full(5, 0.01), 0.95)]
+        [0.0162, 0.1167]
+        >>> [float(f"{end:.3e}") for end in of_mass(np.full(5, 1e-300), 0.95)]
+        [1.623e-300, 1.167e-299]
+        >>> [round(end, 3) for end in of_mass(np.zeros(0), 0.95, next_one=0.01)]
+        [0.0, 0.037]
     """
 
     def end(level: float, unit: float, more: float) -> float:
@@ -95,14 +135,30 @@ def of_mass(parts: FloatArray, confidence: float, next_one: float = 0.0) -> tupl
 
 
 def next_counted(sample: Sample) -> float:
-    """What one more failure would add at the most in a stage that the nominal drew alone."""
+    """What one more failure would add at the most in a stage that the nominal drew alone.
+
+    Args:
+        sample: Episodes of one or more stages.
+
+    Returns:
+        A part of the estimate; 0 where no stage was the nominal's alone.
+    """
     mine = sample.alone[sample.component]
     return float(sample.weights[mine].max(initial=0.0)) / sample.n
 
 
 def bound_by_nominal(sample: Sample, hit: BoolArray, confidence: float) -> float:
     """The nominal component alone, with the roots of populations, is a Monte Carlo run: its upper
-    bound, whatever was learned."""
+    bound, whatever was learned.
+
+    Args:
+        sample: Episodes with their components.
+        hit: Whether the event happened in each, (n,).
+        confidence: Of the two-sided interval.
+
+    Returns:
+        The upper end.
+    """
     mine = sample.nominal[sample.component]
     if sample.genealogy is not None:
         mine = mine | sample.genealogy.root

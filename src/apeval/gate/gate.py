@@ -127,18 +127,15 @@ class Gate:
     def _stored(self, folder: Path, problem: Problem) -> Run:
         """The run that is kept, of the same problem."""
         from apeval.results.folder import load
-        from apeval.simulate.identity.identity import differences, identify, in_short
-        from apeval.simulate.identity.reference import reference
+        from apeval.simulate.identity.identity import in_short
 
         if not folder.exists():
             raise ApevalError(
                 f"there is no run in {folder} to judge again: run without --apeval-rejudge first"
             )
         run = load(folder)
-        asked = bool(run.identity.get("answers"))
-        now = identify(problem, lambda: reference(problem) if asked else None)
         # a file may have changed: the bound may stand in the same one as the problem
-        found = differences(run.identity, now, ignore=("view", "files"))
+        found = run.differs_from(problem)
         if found:
             raise ApevalError(
                 f"the run in {folder} is one of another problem ({in_short(found)}): run without "

@@ -17,7 +17,15 @@ class Agent(Protocol):
     """a_A ~ π_A(· | x) for a batch of simulator states, shape (n, d_A)."""
 
     def act(self, x: Any, draws: Draws) -> Array:
-        """The agent's action in each of n states."""
+        """The agent's action in each of n states.
+
+        Args:
+            x: The simulator's state, n episodes.
+            draws: Random numbers, for a random policy.
+
+        Returns:
+            Actions a_A, (n, d_A).
+        """
         ...
 
 
@@ -64,7 +72,14 @@ class Absent:
 
 
 def as_agent(policy: Agent | Callable[[Any], Array] | None) -> Agent:
-    """What a user may give as `agent=`, as an `Agent`."""
+    """What a user may give as `agent=`, as an `Agent`.
+
+    Args:
+        policy: A function of x, an object with `act`, or None.
+
+    Returns:
+        An object with `act`.
+    """
     if policy is None:
         return Absent()
     if hasattr(policy, "act"):

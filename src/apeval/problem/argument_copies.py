@@ -37,12 +37,15 @@ def own(value: Any) -> Any:
     Returns:
         The copy, or the object itself.
 
-    >>> drawn = np.zeros(2)
-    >>> own(drawn)[0] = 1.0
-    >>> drawn.tolist()
-    [0.0, 0.0]
+    Examples:
+        >>> drawn = np.zeros(2)
+        >>> own(drawn)[0] = 1.0
+        >>> drawn.tolist()
+        [0.0, 0.0]
     """
     kind = type(value)
+    if kind is np.ndarray:
+        return value.copy(order="K")
     if kind in _PLAIN:
         return value
     if isinstance(value, np.ndarray):

@@ -45,16 +45,17 @@ def with_correlated_noise(
     Raises:
         ProblemError: The disturbance is discrete, or an argument is out of range.
 
-    >>> from apeval.problem.laws import Normal
-    >>> steps = Problem(
-    ...     nominal=Normal(0.0, 0.5),
-    ...     reset=lambda draws: np.zeros((draws.n, 1)),
-    ...     step=lambda x, a_A, a_E, draws: x + a_E,
-    ...     failed=lambda x: x[:, 0] > 9.0,
-    ...     horizon=20,
-    ... )
-    >>> with_correlated_noise(steps, 0.9).nominal.in_words()
-    'Gaussian, 1 component, mean 0, σ 0.5: innovations of noise with correlation 0.9'
+    Examples:
+        >>> from apeval.problem.laws import Normal
+        >>> steps = Problem(
+        ...     nominal=Normal(0.0, 0.5),
+        ...     reset=lambda draws: np.zeros((draws.n, 1)),
+        ...     step=lambda x, a_A, a_E, draws: x + a_E,
+        ...     failed=lambda x: x[:, 0] > 9.0,
+        ...     horizon=20,
+        ... )
+        >>> with_correlated_noise(steps, 0.9).nominal.in_words()
+        'Gaussian, 1 component, mean 0, σ 0.5: innovations of noise with correlation 0.9'
     """
     if problem.nominal.discrete:
         raise ProblemError("with_correlated_noise needs a continuous disturbance, not outcomes")

@@ -42,7 +42,15 @@ def to_unit(high: Any, low: Any) -> Any:
 
 
 def make_key(seed: int, *path: int) -> IntArray:
-    """The Philox key of a run: two 32-bit words from a seed and a path of stage numbers."""
+    """The Philox key of a run: two 32-bit words from a seed and a path of stage numbers.
+
+    Args:
+        seed: Of the run.
+        *path: Numbers of stages below it.
+
+    Returns:
+        Shape (2,).
+    """
     words = np.random.SeedSequence(entropy=seed, spawn_key=path).generate_state(2, np.uint32)
     return words.astype(np.uint64)
 
@@ -65,6 +73,8 @@ def _uniforms(
 
 
 def _read_only(values: IntArray) -> IntArray:
+    if not values.flags.writeable:
+        return values
     view = values.view()
     view.flags.writeable = False
     return view
@@ -85,7 +95,7 @@ class Tape:
         since: IntArray | None = None,
     ) -> None:
         """`since`: the first decision of each episode, where they do not all begin at 0."""
-        self.key, self.ids, self.last, self.lineage = key, ids, last, lineage
+        self.key, self.ids, self.last, self.lineage = _read_only(key), ids, last, lineage
         self.since = since
         self._drawn: dict[tuple[int, int, int], tuple[int, IntArray, FloatArray]] = {}
 
@@ -154,11 +164,26 @@ class Draws:
         return len(self.ids)
 
     def at(self, t: int) -> Draws:
-        """The same episodes at decision t."""
+        """The same episodes at decision t.
+
+        Args:
+            t: The decision, from 0.
+
+        Returns:
+            Draws that begin anew, for this decision.
+        """
         return Draws(self.key, self.ids, t)
 
     def stream(self, purpose: int, k: int) -> FloatArray:
-        """The next k uniforms of each episode for one purpose, shape (n, k)."""
+        """The next k uniforms of each episode for one purpose, shape (n, k).
+
+        Args:
+            purpose: What they are for; purposes share no number.
+            k: How many per episode.
+
+        Returns:
+            Shape (n, k).
+        """
         first, blocks = self._used.get(purpose, 0), (k + 1) // 2
         self._used[purpose] = first + blocks
         if self._tape is None:
@@ -170,11 +195,25 @@ class Draws:
         return np.ascontiguousarray(unit[:, :k])
 
     def uniform(self, k: int = 1) -> FloatArray:
-        """k uniforms on (0, 1) per episode, shape (n, k), for the simulator's own chance."""
+        """k uniforms on (0, 1) per episode, shape (n, k), for the simulator's own chance.
+
+        Args:
+            k: How many per episode.
+
+        Returns:
+            Shape (n, k).
+        """
         return self.stream(DYNAMICS, k)
 
     def normal(self, k: int = 1) -> FloatArray:
-        """k standard normals per episode, shape (n, k), for the simulator's own chance."""
+        """k standard normals per episode, shape (n, k), for the simulator's own chance.
+
+        Args:
+            k: How many per episode.
+
+        Returns:
+            Shape (n, k).
+        """
         z: FloatArray = ndtri(self.uniform(k))
         return z
 

@@ -26,8 +26,9 @@ def numbers_in(obs: Any, rows: int | None = None) -> Array:
     Raises:
         ProblemError: A part of it is not made of numbers.
 
-    >>> numbers_in({"b": np.array([[1, 2], [3, 4]]), "a": 0.5})
-    array([0.5, 1. , 2. , 3. , 4. ])
+    Examples:
+        >>> numbers_in({"b": np.array([[1, 2], [3, 4]]), "a": 0.5})
+        array([0.5, 1. , 2. , 3. , 4. ])
     """
     return np.concatenate(_parts(obs, () if rows is None else (rows,), ""), axis=-1)
 

@@ -12,12 +12,32 @@ from apeval.errors import ApevalError, unknown
 
 
 def setting(default: Any, help: str, **limits: Any) -> Any:
-    """A config field: its default, its meaning, and its limits (`low`, `high`, `choices`)."""
+    """A config field: its default, its meaning, and its limits (`low`, `high`, `choices`).
+
+    Args:
+        default: Its value where none is given.
+        help: What it means, for the command line.
+        **limits: `low` and `high` (both allowed), or `choices`.
+
+    Returns:
+        A field for a frozen dataclass.
+    """
     return dataclasses.field(default=default, metadata={"help": help, **limits})
 
 
 def build(config: type[Any], values: Mapping[str, Any]) -> Any:
-    """A config from named values; text is converted to the field's type and limits are checked."""
+    """A config from named values; text is converted to the field's type and limits are checked.
+
+    Args:
+        config: The dataclass.
+        values: Values by name; text as the command line has it.
+
+    Returns:
+        A config; fields that are not named keep their defaults.
+
+    Raises:
+        ApevalError: A name is unknown, or a value cannot be taken.
+    """
     if not isinstance(values, Mapping):
         raise ApevalError(
             f"settings must be names with their values, {{'name': …}}; got {values!r}"
@@ -38,8 +58,15 @@ def build(config: type[Any], values: Mapping[str, Any]) -> Any:
 def is_number(kind: Any) -> bool:
     """Whether an annotation stands for one number, or yes and no; perhaps for none.
 
-    >>> is_number(int | None), is_number(float | str), is_number(str)
-    (True, False, False)
+    Args:
+        kind: An annotation.
+
+    Returns:
+        True for int, float and bool, also with None.
+
+    Examples:
+        >>> is_number(int | None), is_number(float | str), is_number(str)
+        (True, False, False)
     """
     union = typing.get_origin(kind) in (typing.Union, types.UnionType)
     options = set(typing.get_args(kind)) - {type(None)} if union else {kind}
@@ -49,8 +76,22 @@ def is_number(kind: Any) -> bool:
 def convert(name: str, kind: Any, value: Any) -> Any:
     """A value, possibly text from the command line, as the annotated type.
 
-    >>> convert("delta", float, "1e-2"), convert("window", int, "2e3"), convert("on", bool, "yes")
-    (0.01, 2000, True)
+    Args:
+        name: For the message.
+        kind: The annotation.
+        value: What was given.
+
+    Returns:
+        The value, of the annotated type.
+
+    Raises:
+        ApevalError: It cannot be one.
+
+    Examples:
+        >>> convert("delta", float, "1e-2"), convert("window", int, "2e3")
+        (0.01, 2000)
+        >>> convert("on", bool, "yes")
+        True
     """
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         options = typing.get_args(kind)

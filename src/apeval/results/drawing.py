@@ -29,7 +29,14 @@ Drawing = Callable[[Problem, RecordedEpisode], Scene]
 
 
 def find_drawing(problem: Problem) -> Drawing | None:
-    """The drawing that the problem is registered with, or None."""
+    """The drawing that the problem is registered with, or None.
+
+    Args:
+        problem: A problem, perhaps one that is registered.
+
+    Returns:
+        The function, loaded from its module, or None.
+    """
     entry = find_entry(problem.name)
     if entry is None or entry.drawing is None:
         return None

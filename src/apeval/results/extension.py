@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,8 @@ def relative(earlier: list[Run], folder: Path) -> list[str]:
 
 
 def read_extension(folder: Path) -> Merged | None:
-    """The common answer that was stored with a run; None where it extends nothing."""
+    """The common answer that was stored with a run; None where it extends nothing. Where one of the
+    runs is not there any more, nothing can tell whether it is theirs: it is not to be trusted."""
     where = folder / EXTENSION
     if not where.exists() and not where.is_symlink():
         return None
@@ -40,11 +42,12 @@ def read_extension(folder: Path) -> Merged | None:
     check_merged(merged, where)
     try:
         runs = chain(folder)
-    except ApevalError:  # one is not there any more: this one's part of the answer is
-        runs = [load(folder)]
+    except ApevalError as error:  # this one's part of the answer is there
+        _check_parts(merged, [load(folder)], where)
+        doubt = f"the common answer cannot be verified: {error}"
+        return replace(merged, trusted=False, warnings=(doubt, *merged.warnings))
     _check_parts(merged, runs, where)
-    if len(runs) > 1:
-        _check_numbers(merged, merge(runs, extended=True), where)
+    _check_numbers(merged, merge(runs, extended=True), where)
     return merged
 
 
@@ -52,6 +55,9 @@ def _check_parts(merged: Merged, runs: list[Run], where: Path) -> None:
     """The runs that are there have the numbers that the common answer says of them."""
     if len(runs) not in (1, len(merged.parts)):
         raise damaged(where, "it does not list the runs")
+    mean = sum(part.share * part.estimate for part in merged.parts)
+    if not np.isclose(merged.estimate, mean, rtol=1e-9, atol=0.0):
+        raise damaged(where, "estimate does not follow from those of the runs")
     for part, run in zip(merged.parts[-len(runs) :], runs, strict=True):
         it = run.result
         said = (part.method, part.seed, part.estimate, tuple(part.interval))

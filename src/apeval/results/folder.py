@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -202,6 +202,21 @@ class Run:
             raise ApevalError(f"{self.path / journal.JOURNAL} is damaged: batches do not fit")
         return join(kept)
 
+    def differs_from(self, problem: Problem, ignore: Sequence[str] = ()) -> list[str]:
+        """What tells a problem from the one that was evaluated, in words. Its view may differ, and
+        files that it is made of, as long as it does the same.
+
+        Args:
+            problem: The problem in question.
+            ignore: Further entries of the fingerprint that may differ.
+
+        Returns:
+            A few words for each difference; none where it is the same problem.
+        """
+        asked = bool(self.identity.get("answers"))
+        now = identify(problem, lambda: reference(problem) if asked else None)
+        return differences(self.identity, now, ignore=("view", "files", *ignore))
+
     @cached_property
     def model(self) -> StoredModel:
         """The frozen proposal as numbers."""
@@ -226,24 +241,45 @@ class Run:
         """
         result = self.result
         problem = build_again(result.problem, result.parameters, address, self.path, changes)
-        name = problem.name
+        if not changes:
+            return self.fitting(problem)
+        problem = self._same_kinds(problem)
+        if address is not None:
+            _check_widths(
+                problem, self.episodes, f"{problem.name} is not the problem of {self.path}"
+            )
+        return problem
+
+    def fitting(self, problem: Problem) -> Problem:
+        """A problem that was built otherwise, seen through the run's view, if it is the run's.
+
+        Args:
+            problem: Such as one with the policy that the run was about.
+
+        Raises:
+            ApevalError: It is not the problem of this run; the message says what differs.
+        """
+        problem = self._same_kinds(problem)
+        # code may be written otherwise as long as it does the same, where that can be asked
+        asked = bool(self.identity.get("answers"))
+        free = ("name", "files", "code") if asked else ("name", "files")
+        now = identify(problem, lambda: reference(problem) if asked else None)
+        found = differences(self.identity, now, free)
+        if found:
+            raise ApevalError(
+                f"{problem.name} is not the problem of {self.path}: {in_short(found)}"
+            )
+        return problem
+
+    def _same_kinds(self, problem: Problem) -> Problem:
+        """The problem through the run's view; refused where it fails in other ways."""
+        result = self.result
         if list(problem.kinds) != list(result.kinds):
             raise ApevalError(
-                f"{name} is not the problem of {self.path}: its failures are "
+                f"{problem.name} is not the problem of {self.path}: its failures are "
                 f"{', '.join(problem.kinds)}, there they are {', '.join(result.kinds)}"
             )
-        problem = problem.seen_as(result.view)
-        if not changes:
-            # code may be written otherwise as long as it does the same, where that can be asked
-            asked = bool(self.identity.get("answers"))
-            free = ("name", "files", "code") if asked else ("name", "files")
-            now = identify(problem, lambda: reference(problem) if asked else None)
-            found = differences(self.identity, now, free)
-            if found:
-                raise ApevalError(f"{name} is not the problem of {self.path}: {in_short(found)}")
-        elif address is not None:
-            _check_widths(problem, self.episodes, f"{name} is not the problem of {self.path}")
-        return problem
+        return problem.seen_as(result.view)
 
 
 def _shapes(batch: Episodes) -> tuple[Any, ...]:

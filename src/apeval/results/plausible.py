@@ -9,7 +9,6 @@ from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.estimate.verdict import REFUTED, SHOWN, UNDECIDED
-from apeval.learn.ape.log_value import LogValue
 from apeval.results.dataclass_json import damaged
 from apeval.run.merge import Merged
 from apeval.run.result import Result
@@ -45,6 +44,8 @@ def check_result(result: Result, where: Path) -> None:
     if result.target is not None and not 0.0 < result.target.error < 1.0:
         raise damaged(where, "target.error does not lie between 0 and 1")
     if result.value_function:
+        from apeval.learn.ape.log_value import LogValue  # only here: other methods need no `ape`
+
         try:
             LogValue.from_json(result.value_function)
         except ValueError as error:

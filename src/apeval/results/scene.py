@@ -49,6 +49,15 @@ def scene_of(
 
     With the problem and the run's key (`make_key(seed)`) a problem that has a drawing is drawn;
     without them, or for any other problem, the scene has the recorded series alone.
+
+    Args:
+        problem: Where its code is at hand.
+        episodes: A batch.
+        i: Which of them.
+        key: The key of the run's random numbers.
+
+    Returns:
+        The scene.
     """
     draw = None if problem is None or key is None else find_drawing(problem)
     if draw is None or problem is None or key is None:
@@ -60,13 +69,30 @@ def scene_of(
 
 
 def scene_of_record(problem: Problem, record: Record | Mapping[str, Any]) -> Scene:
-    """A replay record (of failures.json, or a mode's `most_likely`) as a scene."""
+    """A replay record (of failures.json, or a mode's `most_likely`) as a scene.
+
+    Args:
+        problem: The problem of the run.
+        record: The record, or its JSON.
+
+    Returns:
+        The scene, simulated anew.
+    """
     it = record if isinstance(record, Record) else Record.from_json(record)
     return scene_of(problem, replay(problem, it), 0, np.array(it.key, np.uint64))
 
 
 def outcome_of(problem: Problem | None, episodes: Episodes, i: int) -> str:
-    """How the episode ended, in a word or two."""
+    """How the episode ended, in a word or two.
+
+    Args:
+        problem: For the names of its kinds; None: numbers.
+        episodes: A batch.
+        i: Which of them.
+
+    Returns:
+        Such as "crash" or "no failure".
+    """
     if episodes.unresolved[i]:
         return "unresolved"
     if episodes.ended_by_roulette[i]:
@@ -80,7 +106,16 @@ def outcome_of(problem: Problem | None, episodes: Episodes, i: int) -> str:
 
 
 def series_scene(problem: Problem | None, episodes: Episodes, i: int) -> Scene:
-    """What every recorded episode has: states, the agent's actions and disturbances over time."""
+    """What every recorded episode has: states, the agent's actions and disturbances over time.
+
+    Args:
+        problem: For names; None where its code is not at hand.
+        episodes: A batch.
+        i: Which of them.
+
+    Returns:
+        A scene without a drawing.
+    """
     rows = episodes.rows_of(i)
     t = episodes.t[rows].astype(np.float64)
     end = float(t[-1] + 1.0) if len(t) else 1.0

@@ -120,18 +120,46 @@ class Scene:
 
 
 def rectangle(length: float, width: float) -> FloatArray:
-    """Corners around the origin, x forwards."""
+    """Corners around the origin, x forwards.
+
+    Args:
+        length: Along x.
+        width: Along y.
+
+    Returns:
+        Shape (4, 2).
+    """
     x, y = length / 2.0, width / 2.0
     return np.array([[x, y], [-x, y], [-x, -y], [x, -y]])
 
 
 def held(name: str, unit: str, time: FloatArray, value: Array) -> Series:
-    """A disturbance, which holds for its decision."""
+    """A disturbance, which holds for its decision.
+
+    Args:
+        name: What it is called.
+        unit: In what it is measured.
+        time: When each decision begins, (k,).
+        value: One per decision, (k,).
+
+    Returns:
+        A series of steps.
+    """
     return Series(name, unit, DISTURBANCE, time, np.asarray(value, np.float64), held=True)
 
 
 def measure(name: str, unit: str, time: FloatArray, value: Array) -> Series:
-    """What a drawing adds."""
+    """What a drawing adds.
+
+    Args:
+        name: What it is called.
+        unit: In what it is measured.
+        time: Shape (k,).
+        value: Shape (k,).
+
+    Returns:
+        A series of points.
+    """
     return Series(name, unit, MEASURE, time, np.asarray(value, np.float64))
 
 

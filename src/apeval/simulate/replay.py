@@ -40,6 +40,12 @@ class Record:
     def from_json(data: Mapping[str, Any]) -> Record:
         """The inverse of `as_json`.
 
+        Args:
+            data: What `as_json` gave.
+
+        Returns:
+            The record.
+
         Raises:
             ApevalError: A part is missing, or of another kind than `as_json` gives.
         """
@@ -120,7 +126,16 @@ class Script(Adversary):
 
 
 def record(episodes: Episodes, i: int, key: Array) -> Record:
-    """The record of the i-th episode of a batch."""
+    """The record of the i-th episode of a batch.
+
+    Args:
+        episodes: A batch.
+        i: Which of them.
+        key: Of the run's random numbers, (2,).
+
+    Returns:
+        What `replay` needs to play it again.
+    """
     rows = episodes.rows_of(i)
     return Record(
         (int(key[0]), int(key[1])),
@@ -132,7 +147,15 @@ def record(episodes: Episodes, i: int, key: Array) -> Record:
 
 
 def script(problem: Problem, it: Record) -> Script:
-    """Nature that plays the recorded actions."""
+    """Nature that plays the recorded actions.
+
+    Args:
+        problem: The problem of the run.
+        it: The record.
+
+    Returns:
+        An adversary without randomness.
+    """
     return Script(
         _actions(problem.initial, it.a_0, 1, f"the start of episode {it.id}"),
         _actions(problem.nominal, it.a_E, 2, f"the decisions of episode {it.id}"),

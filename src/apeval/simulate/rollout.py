@@ -14,7 +14,7 @@ from apeval.problem.lineage import Lineage
 from apeval.problem.problem import Problem
 from apeval.problem.returned_arrays import as_array
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
-from apeval.simulate.adversary import Mixture, Situation
+from apeval.simulate.adversary import Adversary, Mixture, Situation
 from apeval.simulate.episodes import BranchTrace, Episodes
 
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
@@ -161,7 +161,11 @@ def rollout(
     left = n * last if total is None else total - (n * first if start is None else 0)
     persistent = any(q.persistent for q in proposal.components)
     whole = draws.stream(MIXTURE, problem.nominal.dim) if persistent else None
-    luck = draws.stream(ROULETTE, 1)[:, 0]
+    roulette = any(
+        type(q).survival_probability is not Adversary.survival_probability
+        for q in proposal.components
+    )
+    luck = draws.stream(ROULETTE, 1)[:, 0] if roulette else None
     rows, alive, s_end = _Rows(), np.arange(n), None
     if start is not None:
         alive, s_end = alive[:0], start.s.copy()
@@ -194,13 +198,14 @@ def rollout(
         ended = judge(problem, x, alive, t, outcomes)
         if follow:
             rows.follow(tape.numbers(np.array([t]), alive)[:, 0], outcomes.seen[alive], x)
-        killed = ~ended & (luck[alive] > _survival(proposal, component[alive], s, t + 1))
-        outcomes.ended_by_roulette[alive] = killed
-        ended |= killed
-        if ended.all() and not len(waiting):
-            alive = alive[:0]
-            break
+        if luck is not None:
+            killed = ~ended & (luck[alive] > _survival(proposal, component[alive], s, t + 1))
+            outcomes.ended_by_roulette[alive] = killed
+            ended |= killed
         if ended.any():
+            if ended.all() and not len(waiting):
+                alive = alive[:0]
+                break
             x, alive = x[~ended], alive[~ended]
     outcomes.unresolved[alive] = True
     outcomes.unresolved[waiting] = True
@@ -363,6 +368,10 @@ def _one_each(part: str, answer: Any, n: int) -> Array:
 def failure_kinds(problem: Problem, x: Any, n: int) -> IntArray:
     """What `failed` says of n states: 0, or the kind of failure; anything else is refused."""
     said = as_array("failed", problem.failed(x))
+    if said.shape == (n,) and said.dtype.kind in "biu":  # the usual answers, in few operations
+        kind = said.astype(np.int64)
+        if said.dtype.kind == "b" or (kind.min() >= 0 and kind.max() <= len(problem.kinds)):
+            return kind
     with np.errstate(invalid="ignore"):  # NaN becomes some number that is not equal to it
         kind = said.astype(np.int64) if said.dtype.kind in "biuf" else np.full(said.shape, -1)
     allowed = (kind == said) & (kind >= 0) & (kind <= len(problem.kinds))

@@ -37,7 +37,14 @@ class Budget:
         return number_of(self.episodes or 0, "episode")
 
     def share(self, fraction: float) -> Budget:
-        """A part of the budget (possibly its first unit only)."""
+        """A part of the budget (possibly its first unit only).
+
+        Args:
+            fraction: From 0 to 1.
+
+        Returns:
+            The part, in the same unit.
+        """
         if self.steps is not None:
             return Budget(steps=max(1, int(self.steps * fraction)))
         return Budget(episodes=max(1, int((self.episodes or 0) * fraction)))
@@ -85,7 +92,14 @@ class Simulation:
         return left // min(self.most_decisions, 2 * self.longest_seen)
 
     def surely_affordable(self, under_way: int) -> int:
-        """How many episodes can start beside those under way, however long these take."""
+        """How many episodes can start beside those under way, however long these take.
+
+        Args:
+            under_way: Episodes that have not come back.
+
+        Returns:
+            A number of episodes.
+        """
         if self.episodes_left is not None:
             return self.episodes_left - under_way
         return (self.steps_left or 0) // self.most_decisions - under_way
@@ -105,7 +119,14 @@ class Simulation:
         self.longest_seen = 0
 
     def part(self, budget: Budget) -> Simulation:
-        """A part with a budget of its own; what it simulates is booked here as well."""
+        """A part with a budget of its own; what it simulates is booked here as well.
+
+        Args:
+            budget: What the part may spend.
+
+        Returns:
+            The part.
+        """
         return Simulation(self.problem, self.key, budget, source=self.source, whole=self)
 
     def run(
@@ -119,7 +140,19 @@ class Simulation:
     ) -> Episodes:
         """Simulate the next n episodes; they stand at `position` … of their stage. They may be
         `branches` of others; with `follow` others may branch off them. As a `whole` they come back
-        although somebody asked to stop."""
+        although somebody asked to stop.
+
+        Args:
+            proposal: Who draws the disturbances.
+            n: How many episodes.
+            position: The place of the first one in its stage.
+            branches: From which episodes, and from which decision on, they branch off.
+            follow: Whether others may branch off them later.
+            whole: Whether they come back although somebody asked to stop.
+
+        Returns:
+            The episodes in their order, counted in the budget.
+        """
         if n < 1:
             raise ApevalError("a batch needs at least one episode")
         total = self.steps_left
@@ -135,7 +168,12 @@ class Simulation:
         return join(blocks)
 
     def book(self, done: Episodes, proposal: Mixture) -> None:
-        """Book episodes that came back from the proposal."""
+        """Book episodes that came back from the proposal.
+
+        Args:
+            done: The episodes.
+            proposal: Who drew them.
+        """
         self.count(done.steps, done.n, int(done.failed.sum()), int(done.length.max()))
 
     def pause(self) -> None:
@@ -149,7 +187,14 @@ class Simulation:
         return self.episodes if self.whole is None else self.whole.next_id
 
     def count(self, steps: int, episodes: int, failures: int, longest: int) -> None:
-        """Book what was simulated."""
+        """Book what was simulated.
+
+        Args:
+            steps: Decisions.
+            episodes: Episodes.
+            failures: Those of them that failed.
+            longest: Decisions of the longest one.
+        """
         self.steps += steps
         self.episodes += episodes
         self.failures += failures

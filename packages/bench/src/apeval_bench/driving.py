@@ -28,11 +28,6 @@ class Driving:
     """Change of the challenger's speed over the decision, m/s²."""
     failure_rate: float
 
-    @property
-    def accelerates_first(self) -> bool:
-        """KL at the first decision exceeds that of every later one, and the car accelerates."""
-        return self.kl[0] > max(self.kl[1:], default=0.0) and self.acceleration[0] > 0.0
-
 
 def driving_of(problem: Problem, adversary: Adversary, episodes: int, seed: int) -> Driving:
     """A learned adversary on int-v0 or int-v1, in the view that it learned on."""
@@ -46,28 +41,6 @@ def driving_of(problem: Problem, adversary: Adversary, episodes: int, seed: int)
         acceleration=_accelerations(g, a_E),
         failure_rate=float(batch.failed.mean()),
     )
-
-
-def driving_of_exact(name: str, episodes: int, seed: int) -> Driving:
-    """The zero-variance adversary of the dynamic programme, on the twin."""
-    from apeval_paper.environments.intersection.adversary import ZeroVariance
-    from apeval_paper.environments.intersection.dp import solve
-    from apeval_paper.environments.intersection.highway import reset
-    from apeval_paper.environments.intersection.twin import TwinStep
-
-    g, rng = PRESETS[name], np.random.default_rng(seed)
-    q, step, x = ZeroVariance(solve(g)), TwinStep(g), reset(episodes, g)
-    alive, kl, a_E = np.arange(episodes), [], np.zeros((episodes, g.decisions, g.d_E))
-    for t in range(g.decisions):
-        a, log_q = q.sample(x[alive], rng.random((len(alive), q.uniforms)))
-        ratio = log_q - q.law.log_prob(a)
-        kl.append(float(ratio[np.isfinite(ratio)].mean()))  # its support exceeds the box a little
-        a_E[alive, t] = a
-        x[alive] = step(x[alive], a)
-        alive = alive[~failed(x[alive])]
-        if len(alive) == 0:
-            break
-    return Driving(tuple(kl), _accelerations(g, a_E), float(failed(x).mean()))
 
 
 def _accelerations(g: Geometry, a_E: FloatArray) -> tuple[float, ...]:

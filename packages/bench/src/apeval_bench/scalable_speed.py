@@ -43,8 +43,7 @@ def as_text(data: dict[str, Any]) -> str:
         return str(data["skipped"])
     row, gp = data["learner"], data["gp"]
     lines = [
-        "| ape-scalable on int-v1 | ms per step | wall clock "
-        "| simulation | GP | flow | other |",
+        "| ape-scalable on int-v1 | ms per step | wall clock | simulation | GP | flow | other |",
         "|---|---|---|---|---|---|---|",
         f"| {_STEPS:,} steps, {row['learning_steps']:,} of them learning "
         f"| {row['ms_per_step']:.2f} (bar {_MS_BAR:g}) "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import t as student
 
 from apeval.estimate.estimator import estimator
+from apeval.estimate.quantiles import student_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import bound_by_nominal, effective, stratified
 from apeval.problem.types import BoolArray
@@ -26,7 +26,7 @@ def interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, 
     if mean <= 0.0:
         return 0.0, bound_by_nominal(sample, hit, confidence)
     ess = effective(sample, values, hit)
-    half = float(student.ppf(0.5 + confidence / 2, max(ess - 1.0, 1.0))) * error / mean
+    half = student_quantile(0.5 + confidence / 2, max(ess - 1.0, 1.0)) * error / mean
     lo, hi = mean * float(np.exp(-half)), mean * float(np.exp(min(half, 700.0)))
     if ess < _THIN:
         hi = min(hi, max(bound_by_nominal(sample, hit, confidence), mean))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import t as student
 
 from apeval.estimate.estimator import estimator
+from apeval.estimate.quantiles import student_quantile
 from apeval.estimate.sample import Sample
 from apeval.estimate.weighted import bound_by_nominal, effective, next_counted, stratified
 from apeval.problem.types import BoolArray
@@ -40,5 +40,5 @@ def interval(sample: Sample, hit: BoolArray, confidence: float) -> tuple[float, 
 def _log_t(mean: float, error: float, ess: float, confidence: float) -> tuple[float, float]:
     """Student's interval for log v: a sum of positive skewed weights is nearer log-normal than
     normal, and its variance is known only as well as the effective sample size allows."""
-    half = float(student.ppf(0.5 + confidence / 2, max(ess - 1.0, 1.0))) * error / mean
+    half = student_quantile(0.5 + confidence / 2, max(ess - 1.0, 1.0)) * error / mean
     return min(1.0, mean * float(np.exp(-half))), min(1.0, mean * float(np.exp(min(half, 700.0))))

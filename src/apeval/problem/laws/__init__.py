@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from apeval.problem.laws.base import Disturbance, Law, Parameter
+from apeval.problem.laws.base import Disturbance, Law
 from apeval.problem.laws.categorical import Categorical, CategoricalLaw, pick
+from apeval.problem.laws.law_parameters import Parameter
 from apeval.problem.laws.normal import Normal, NormalLaw
 from apeval.problem.laws.truncated_normal import TruncatedNormal, TruncatedNormalLaw
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from apeval.errors import ProblemError
-from apeval.problem.laws.base import (
-    Disturbance,
-    Law,
+from apeval.problem.laws.base import Disturbance, Law
+from apeval.problem.laws.law_parameters import (
     Parameter,
     common_width,
     kept_parameter,

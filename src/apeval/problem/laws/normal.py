@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from apeval.errors import ProblemError
-from apeval.problem.laws.base import (
-    Disturbance,
-    Law,
+from apeval.problem.laws.base import Disturbance, Law
+from apeval.problem.laws.law_parameters import (
     Parameter,
     common_width,
     kept_parameter,

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from apeval.errors import ApevalError, ProblemError
-from apeval.problem.laws.base import BY_STATE, Disturbance, Law, moved_columns, sum_columns
+from apeval.problem.laws.base import Disturbance, Law
+from apeval.problem.laws.law_parameters import BY_STATE, moved_columns, sum_columns
 from apeval.problem.types import Array, FloatArray
 
 _NAME = 24  # bytes of a family's name
@@ -174,9 +175,10 @@ class FromScipy(Disturbance):
         ProblemError: It is no continuous distribution of `scipy.stats`, its parameters make no
             density, or SciPy does not compute its tails well enough to be whitened.
 
-    >>> import scipy.stats
-    >>> FromScipy(scipy.stats.t(df=3, scale=[0.2, 0.5]), scipy.stats.beta(2, 5)).in_words()
-    't(df=3, scale=0.2), t(df=3, scale=0.5), beta(a=2, b=5)'
+    Examples:
+        >>> import scipy.stats
+        >>> FromScipy(scipy.stats.t(df=3, scale=[0.2, 0.5]), scipy.stats.beta(2, 5)).in_words()
+        't(df=3, scale=0.2), t(df=3, scale=0.5), beta(a=2, b=5)'
     """
 
     learnable = True

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from apeval.errors import ProblemError
-from apeval.problem.laws.base import (
-    Disturbance,
-    Law,
+from apeval.problem.laws.base import Disturbance, Law
+from apeval.problem.laws.law_parameters import (
     Parameter,
     common_width,
     kept_parameter,

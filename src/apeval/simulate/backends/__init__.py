@@ -31,11 +31,25 @@ class WorkerPool(Protocol):
         ...
 
     def submit(self, task: Task) -> int:
-        """Have a block simulated; returns its ticket."""
+        """Have a block simulated; returns its ticket.
+
+        Args:
+            task: A block of episodes.
+
+        Returns:
+            The ticket.
+        """
         ...
 
     def result(self, ticket: int) -> Episodes | Trouble:
-        """Wait for a block."""
+        """Wait for a block.
+
+        Args:
+            ticket: What `submit` returned.
+
+        Returns:
+            The block's episodes, or what went wrong.
+        """
         ...
 
     def close(self) -> None:
@@ -48,7 +62,16 @@ class Backend(Protocol):
     made from `workers` (None: as many as there are cores) and the `address` of a cluster."""
 
     def start(self, problem: Problem, key: IntArray, time_limit: float | None) -> WorkerPool:
-        """A pool for the problem; an episode may take `time_limit` seconds."""
+        """A pool for the problem; an episode may take `time_limit` seconds.
+
+        Args:
+            problem: What is simulated.
+            key: Of the run's random numbers, (2,).
+            time_limit: Seconds; None: any time.
+
+        Returns:
+            The pool, to be closed by whoever asked for it.
+        """
         ...
 
 
@@ -60,7 +83,19 @@ def backend_names() -> list[str]:
 def find_backend(
     backend: str | Backend, workers: int | None = None, address: str | None = None
 ) -> Backend:
-    """A backend by its name; an object with `start` is taken as it is."""
+    """A backend by its name; an object with `start` is taken as it is.
+
+    Args:
+        backend: "serial", "processes", "ray", or an object.
+        workers: How many; None: one per core.
+        address: Of a running Ray cluster.
+
+    Returns:
+        The backend.
+
+    Raises:
+        ApevalError: The name is unknown, or an option is not one of this backend.
+    """
     if workers is not None:
         workers = validate.whole("workers", workers, 1, _MOST_WORKERS)
     if address is not None and (not isinstance(address, str) or not address.strip()):

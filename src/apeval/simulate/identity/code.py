@@ -36,10 +36,11 @@ def digest(*parts: Any) -> str:
     Returns:
         64 hexadecimal digits. They hold for one version of Python, whose bytecode they are of.
 
-    >>> digest(functools.partial(pow, 2)) == digest(functools.partial(pow, 2))
-    True
-    >>> digest(functools.partial(pow, 2)) == digest(functools.partial(pow, 3))
-    False
+    Examples:
+        >>> digest(functools.partial(pow, 2)) == digest(functools.partial(pow, 2))
+        True
+        >>> digest(functools.partial(pow, 2)) == digest(functools.partial(pow, 3))
+        False
     """
     hasher = hashlib.sha256()
     for piece in _ObjectWalk().pieces(parts, 0):

@@ -22,7 +22,6 @@ from apeval_bench.accuracy.table import OURS, ROWS, TableRow, choose
 from apeval_bench.peers import MISSING, available
 from apeval_bench.registry import ExperimentReport, ExperimentRequest
 
-MODES_WANTED = 0.95
 Found = Mapping[tuple[str, str], Sequence[RunOutcome]]
 
 

@@ -32,6 +32,7 @@ _PROGRAM = "apeval.cli.main"
 _ANSWERS = (0, 1)
 _REFUSED = 2
 _STOPPED = 130
+_AGAIN = 5.0  # seconds between two Ctrl-C: the third ends the process, and the fuzzer with it
 _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(importlib.import_module("apeval").__file__ or "").parent)
 
@@ -64,7 +65,7 @@ class Calls:
         self, *arguments: str, writes: Sequence[Path] = (), stop: float | None = None
     ) -> Said | None:
         """The command line, in this process: what it said, or None where it ended in a traceback.
-        With `stop`, Ctrl-C is pressed after so many seconds and again every second."""
+        With `stop`, Ctrl-C is pressed after so many seconds, and again every few seconds."""
         what = "apeval " + " ".join(arguments)
         out, err = _stream("strict"), _stream("backslashreplace")
         code: Any = None
@@ -181,7 +182,7 @@ def _stopped_after(seconds: float | None) -> Iterator[None]:
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.signal(signal.SIGALRM, press)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
         yield
     finally:

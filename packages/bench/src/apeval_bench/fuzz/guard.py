@@ -21,7 +21,7 @@ from apeval_bench.fuzz.watch import Auditor
 
 SECONDS = 10.0
 """That one call may take."""
-_STARTING = 180.0  # imports, compiling, and the small runs that are damaged later
+_STARTING = 600.0  # imports, compiling, and the small runs that are damaged later
 _MEMORY = 6 * 2**30
 FAMILIES = {
     "folders": "apeval_bench.fuzz.folders",
