@@ -32,8 +32,9 @@ demo: $(STAMP) ## estimate a rare failure probability, from nothing to the resul
 	@$(BIN)/apeval report runs/demo --out runs/demo/report.html
 	@echo "Open runs/demo/report.html in a browser; the same as data: runs/demo/result.json"
 
+# tests that stand side by side share what their file prepares once, so a worker takes them in a row
 test: lint ## run every check: ruff, mypy, import contract, tests and doctests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(STAMP) ## run the fast checks: ruff, mypy --strict, import contract
 	$(BIN)/ruff check
