@@ -13,7 +13,7 @@ from apeval.cli.main import main
     ("typed", "hint"),
     [
         (["resume", "runs/x", "--fresh"], "(apeval resume --help)"),
-        (["compare", "runs/x"], "(apeval compare --help)"),
+        (["compare"], "(apeval compare --help)"),
         (["--nonsense"], "(apeval --help)"),
     ],
 )
