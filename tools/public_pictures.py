@@ -17,7 +17,7 @@ from apeval_bench.public.yardstick import CLASSES
 from apeval_bench.style import BLACK, YELLOW, Line, subplots
 
 LINES = METHODS | {"splitting": Line(YELLOW, "-", "*"), "ape-tabular": Line("#a6611a", "--", "h")}
-_COLUMNS = 2
+_APART = 1.06  # factor from one method to the next, so that dots at one budget stay apart
 
 
 def draw(data: dict[str, Any], kind: str) -> Any:
@@ -36,14 +36,12 @@ def draw(data: dict[str, Any], kind: str) -> Any:
         for line in (line for line in data["lines"] if line["row"] == row["row"]):
             panel = panels.setdefault((_title(row), *row["budget"]), {})
             panel.setdefault(line["method"], []).append((budget, line["score"]))
-    rows = -(-len(panels) // _COLUMNS)
-    figure, axes = subplots(rows, _COLUMNS, 1.6 * WIDTH, 2.2 * rows + 0.8)
-    for axis in axes.flat[len(panels) :]:
-        axis.remove()
-    for axis, ((title, unit), lines) in zip(axes.flat, panels.items(), strict=False):
-        _panel(axis, title, unit, lines)
-    shown = {method for lines in panels.values() for method in lines}
-    legend(figure, {name: LINES.get(name, Line(BLACK, "-", "x")) for name in sorted(shown)})
+    figure, axes = subplots(len(panels), 1, WIDTH, 2.0 * len(panels) + 0.8)
+    shown = sorted({method for lines in panels.values() for method in lines})
+    places = {name: _APART ** (k - (len(shown) - 1) / 2) for k, name in enumerate(shown)}
+    for axis, ((title, unit), lines) in zip(axes.flat, panels.items(), strict=True):
+        _panel(axis, title, unit, lines, places)
+    legend(figure, {name: LINES.get(name, Line(BLACK, "-", "x")) for name in shown})
     return figure
 
 
@@ -53,23 +51,28 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def _panel(
-    axis: Any, title: str, unit: str, lines: dict[str, list[tuple[float, dict[str, Any]]]]
+    axis: Any,
+    title: str,
+    unit: str,
+    lines: dict[str, list[tuple[float, dict[str, Any]]]],
+    places: dict[str, float],
 ) -> None:
     ticks: set[float] = set()
     for method, points in lines.items():
         line = LINES.get(method, Line(BLACK, "-", "x"))
-        x, scores = zip(*sorted(points, key=lambda it: it[0]), strict=True)
-        ticks |= set(x)
+        budgets, scores = zip(*sorted(points, key=lambda it: it[0]), strict=True)
+        ticks |= set(budgets)
+        x = [budget * places[method] for budget in budgets]
         low, high = zip(*(score["rmse_interval"] for score in scores), strict=True)
         axis.vlines(x, low, high, color=line.colour, linewidth=1.0, alpha=0.6)
         style = {"color": line.colour, "linestyle": line.dashes, "marker": line.marker}
         y = [score["relative_rmse"] for score in scores]
         axis.plot(x, y, **style, markersize=4, linewidth=1.2)
     axis.set(xscale="log", yscale="log", xlabel=f"budget ({unit})", ylabel="relative RMSE")
-    axis.set_title(title, fontsize=7)
+    axis.set_title(title)
     axis.set_xticks(sorted(ticks), [f"{tick:,}" for tick in sorted(ticks)])
     axis.minorticks_off()
-    axis.margins(x=0.3)
+    axis.set_xlim(min(ticks) / 1.6, max(ticks) * 1.6)
     axis.axhline(1.0, linewidth=0.8, linestyle=(0, (1, 2)), color=mpl.rcParams["text.color"])
 
 
