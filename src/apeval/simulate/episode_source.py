@@ -15,12 +15,12 @@ from apeval.problem.problem import Problem
 from apeval.problem.types import IntArray
 from apeval.remedies import Option
 from apeval.simulate.adversary import Nominal, only
+from apeval.simulate.answer_checks import same_precision
 from apeval.simulate.audit import Audit
 from apeval.simulate.backends import Backend, WorkerPool
 from apeval.simulate.backends.serial import Serial
 from apeval.simulate.episodes import Episodes, join
 from apeval.simulate.fault_handling import FaultHandler, FaultPolicy
-from apeval.simulate.rollout import same_precision
 from apeval.simulate.task import Task, Trouble
 
 _FLUSH_SECONDS = 2.0  # what a slow simulator may lose

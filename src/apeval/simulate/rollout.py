@@ -7,14 +7,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from apeval.errors import ProblemError, SimulationError
+from apeval.errors import SimulationError
 from apeval.problem.draws import MIXTURE, NATURE, ROULETTE, Draws, Tape
 from apeval.problem.laws import Law
 from apeval.problem.lineage import Lineage
 from apeval.problem.problem import Problem
-from apeval.problem.returned_arrays import as_array
 from apeval.problem.types import Array, BoolArray, FloatArray, IntArray
 from apeval.simulate.adversary import Adversary, Mixture, Situation
+from apeval.simulate.answer_checks import (
+    failure_kinds,
+    one_each,
+    require_finite,
+    require_sound,
+    rows_of,
+    same_precision,
+    same_width,
+)
 from apeval.simulate.episodes import BranchTrace, Episodes
 
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
@@ -183,14 +191,14 @@ def rollout(
         draws = tape.at(t, alive)
         now = situation(problem, x, draws, None if whole is None else whole[alive])
         a_E = _decide(proposal, component[alive], now, draws, problem.nominal.dim)
-        _require_sound(now, a_E, draws.ids, t)
+        require_sound(now, a_E, draws.ids, t)
         rows.add(alive, now, a_E)
         if watch is not None:
             watch.decided(now, a_E, outcomes.margin[alive])
         x = problem.step(x, now.a_A, a_E, draws)
-        s = _rows_of("step", problem.observe(x), draws.n)
+        s = rows_of("step", problem.observe(x), draws.n)
         require_finite(s, draws.ids, t)
-        _same_width(problem, now.s if s_end is None else s_end, s)
+        same_width(problem, now.s if s_end is None else s_end, s)
         if s_end is not None and s.dtype != s_end.dtype:
             same_precision("the state that a method sees", s_end, s, int(draws.ids[0]))
         s_end = np.empty((n, s.shape[1]), s.dtype) if s_end is None else s_end
@@ -229,9 +237,9 @@ def rollout(
 def situation(problem: Problem, x: Any, draws: Draws, whole: FloatArray | None = None) -> Situation:
     """s, a_A and π_E,gt(· | s, a_A) at the start of a decision; copies, because user code may go on
     working on what it returned."""
-    a_A = _rows_of("agent", np.array(problem.act(x, draws)), draws.n)
+    a_A = rows_of("agent", np.array(problem.act(x, draws)), draws.n)
     law = problem.law(x, a_A)
-    s = _rows_of(f"view '{problem.view}'", np.array(problem.observe(x)), draws.n)
+    s = rows_of(f"view '{problem.view}'", np.array(problem.observe(x)), draws.n)
     return Situation(s, a_A, np.full(draws.n, draws.t, np.int64), law, whole)
 
 
@@ -306,7 +314,7 @@ def judge(
     kind = failure_kinds(problem, x, len(alive))
     done = np.zeros(len(alive), bool)
     if problem.done is not None:
-        done = _one_each("done", problem.done(x), len(alive)).astype(bool)
+        done = one_each("done", problem.done(x), len(alive)).astype(bool)
     if problem.judge_at_end:
         kind = np.where(done | at_horizon, kind, 0)
     ended = (kind > 0) | done
@@ -314,7 +322,7 @@ def judge(
         kind = np.where(ended, kind, problem.horizon_kind)
         ended = np.ones(len(alive), bool)
     if problem.margin is not None:
-        m = _one_each("margin", problem.margin(x), len(alive)).astype(np.float64)
+        m = one_each("margin", problem.margin(x), len(alive)).astype(np.float64)
         if np.isnan(m).any():
             raise SimulationError(
                 "`margin` returned a value that is not a number: mend it, or leave it out"
@@ -325,84 +333,3 @@ def judge(
     outcomes.kind[alive] = kind
     outcomes.length[alive] += 1
     return np.asarray(ended)
-
-
-def _rows_of(part: str, values: Array, n: int) -> Array:
-    """One row for each episode: NumPy would stretch or cut others without a word."""
-    if len(values) != n:
-        raise ProblemError(
-            f"`{part}` answered for {len(values)} episodes where there were {n}: one row for each"
-        )
-    return values
-
-
-def same_precision(what: str, before: Array, after: Array, episode: int) -> None:
-    """A problem that goes on in another precision gives other numbers than it began with."""
-    if before.dtype != after.dtype and before.dtype.kind == after.dtype.kind == "f":
-        raise ProblemError(
-            f"{what} is {after.dtype} in episode {episode}, earlier {before.dtype}: the precision "
-            "must not change"
-        )
-
-
-def _same_width(problem: Problem, before: Array, after: Array) -> None:
-    """NumPy would stretch a state that becomes narrower without a word."""
-    if before.shape[1:] != after.shape[1:]:
-        raise ProblemError(
-            f"view '{problem.view}' returned {after.shape[1]} columns, earlier {before.shape[1]}: "
-            "the number of columns must not change"
-        )
-
-
-def _one_each(part: str, answer: Any, n: int) -> Array:
-    """One number per episode: NumPy would stretch any other shape without a word."""
-    values = as_array(part, answer)
-    if values.shape != (n,) or values.dtype.kind not in "biuf":
-        raise ProblemError(
-            f"`{part}` returned {values.dtype} of shape {values.shape}, expected a number for each "
-            f"of {n} states, shape ({n},)"
-        )
-    return values
-
-
-def failure_kinds(problem: Problem, x: Any, n: int) -> IntArray:
-    """What `failed` says of n states: 0, or the kind of failure; anything else is refused."""
-    said = as_array("failed", problem.failed(x))
-    if said.shape == (n,) and said.dtype.kind in "biu":  # the usual answers, in few operations
-        kind = said.astype(np.int64)
-        if said.dtype.kind == "b" or (kind.min() >= 0 and kind.max() <= len(problem.kinds)):
-            return kind
-    with np.errstate(invalid="ignore"):  # NaN becomes some number that is not equal to it
-        kind = said.astype(np.int64) if said.dtype.kind in "biuf" else np.full(said.shape, -1)
-    allowed = (kind == said) & (kind >= 0) & (kind <= len(problem.kinds))
-    if kind.shape != (n,) or not np.all(allowed):
-        raise ProblemError(
-            f"`failed` must return a boolean or a kind from 0 to {len(problem.kinds)} for each of "
-            f"{n} states, shape ({n},); it returned {said.dtype} of shape {said.shape}, such as "
-            f"{said.ravel()[:1].tolist()}. Name every kind in `kinds`"
-        )
-    return kind
-
-
-def require_finite(s: Array, ids: IntArray, t: int) -> None:
-    """Refuse states that no estimate can be built on."""
-    if s.dtype.kind == "f" and not np.isfinite(s).all():
-        bad = int(np.flatnonzero(~np.isfinite(s).all(axis=1))[0])
-        raise SimulationError(
-            f"the simulator returned a non-finite state in episode {int(ids[bad])} at decision "
-            f"{t + 1}: mend f_E, or end the episode (`done`, `failed`) before its state leaves the "
-            "range"
-        )
-
-
-def _require_sound(now: Situation, a_E: Array, ids: IntArray, t: int) -> None:
-    """Refuse what would make a weight that is no number."""
-    if t == 0:
-        require_finite(now.s, ids, t)
-    for values, what in ((now.a_A, "the agent's action"), (a_E, "the disturbance")):
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            bad = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            raise SimulationError(
-                f"{what} in episode {int(ids[bad])} at decision {t + 1} is not finite: mend the "
-                "policy or the nominal disturbance"
-            )

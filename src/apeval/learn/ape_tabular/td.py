@@ -15,7 +15,8 @@ from apeval.problem.draws import Draws
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array
 from apeval.simulate.adversary import Situation
-from apeval.simulate.rollout import failure_kinds, require_finite, situation
+from apeval.simulate.answer_checks import failure_kinds, require_finite
+from apeval.simulate.rollout import situation
 from apeval.simulate.simulation import Simulation
 
 Choice = TypeVar("Choice")

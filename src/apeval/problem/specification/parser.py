@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from apeval.problem.specification.mistakes import SpecificationError
 from apeval.problem.specification.syntax import (
@@ -28,13 +27,13 @@ from apeval.problem.specification.syntax import (
     Term,
     Until,
 )
+from apeval.problem.specification.time_bounds import read_bounds
+from apeval.problem.specification.token_cursor import TokenCursor
 from apeval.problem.specification.tokens import (
     END,
     FUNCTIONS,
     NAME,
     NUMBER,
-    SIGN,
-    WORD,
     WORDS,
     Token,
     tokens,
@@ -44,7 +43,6 @@ from apeval.problem.specification.tokens import (
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _DEEPEST = 40  # nested formulas, well below Python's limit of recursion
 _MOST_TERMS = 200  # of a sum or product, for the same reason
-_NEARLY = 1e-9  # a bound in seconds, in steps, may differ from a whole number by rounding
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,6 @@ class _Read:
     it: Formula | Term
     at: int
     end: int
-
-
-Bounds: TypeAlias = tuple[int, int | None]
 
 
 def parse(text: str, signals: tuple[str, ...], dt: float | None = None) -> Formula:
@@ -76,14 +71,10 @@ def parse(text: str, signals: tuple[str, ...], dt: float | None = None) -> Formu
     return _Parser(text, signals, dt).whole()
 
 
-class _Parser:
+class _Parser(TokenCursor):
     def __init__(self, text: str, signals: tuple[str, ...], dt: float | None) -> None:
-        self.text, self.signals, self.dt = text, signals, dt
-        self.tokens, self.next, self.depth = tokens(text), 0, 0
-
-    @property
-    def now(self) -> Token:
-        return self.tokens[self.next]
+        super().__init__(text)
+        self.signals, self.dt, self.depth = signals, dt, 0
 
     def whole(self) -> Formula:
         if self.now.kind == END:
@@ -112,21 +103,6 @@ class _Parser:
         return (
             f"'{token.text}' does not follow what stands before it: join it with and, or, implies"
         )
-
-    def mistake(
-        self, message: str, at: int | None = None, width: int | None = None
-    ) -> SpecificationError:
-        """An error at the next token, or at the place given."""
-        at = self.now.at if at is None else at
-        return SpecificationError(message, self.text, at, width or self.now.width)
-
-    def take(self, *texts: str) -> Token | None:
-        """The next token, where it is one of these words or signs."""
-        token = self.now
-        if token.kind in (WORD, SIGN) and token.text in texts:
-            self.next += 1
-            return token
-        return None
 
     def truth(self, read: _Read) -> Formula:
         """What was read as a truth: a signal alone is one that is true or false."""
@@ -185,7 +161,7 @@ class _Parser:
     def until(self) -> _Read:
         left = self.unary()
         if self.take("until"):
-            bounds = self.bounds()
+            bounds = read_bounds(self, self.dt)
             right = self.unary()
             it = Until(*bounds, self.truth(left), self.truth(right))
             left = self.read(it, left, right)
@@ -206,7 +182,7 @@ class _Parser:
             part = self.unary()
             read = self.read(Not(self.truth(part)), first, part)
         else:
-            bounds = self.bounds()
+            bounds = read_bounds(self, self.dt)
             part = self.unary()
             kind = Always if word.text == "always" else Eventually
             read = self.read(kind(*bounds, self.truth(part)), first, part)
@@ -333,60 +309,6 @@ class _Parser:
         if token.text in COMPARISONS:
             return f"what is to be compared is missing before '{token.text}'"
         return f"a signal, a number or a formula is missing before '{token.text}'"
-
-    def bounds(self) -> Bounds:
-        """``[low, high]`` in steps; without, from now on."""
-        opened = self.now
-        if not self.take("["):
-            return 0, None
-        low, low_at = self.bound()
-        if low is None:
-            raise self.mistake("the first bound must be a number", low_at.at, low_at.width)
-        if not self.take(",", ":"):
-            raise self.mistake("a comma and the second bound are missing: write [0, 5] or [2, inf]")
-        high, high_at = self.bound()
-        if not self.take("]"):
-            raise self.mistake("the bracket of the bounds is not closed: add ]")
-        if high is not None and high < low:
-            raise self.mistake(
-                f"the window ends before it begins: [{low:g}, {high:g}]",
-                opened.at, high_at.at + high_at.width - opened.at,
-            )  # fmt: skip
-        first, last = self.in_steps(low, low_at, up=True), None
-        if high is not None:
-            last = self.in_steps(high, high_at, up=False)
-            if last < first:
-                raise self.mistake(
-                    f"no moment lies in [{low:g}, {high:g}] s: there is one every {self.dt:g} s",
-                    opened.at, high_at.at + high_at.width - opened.at,
-                )  # fmt: skip
-        return first, last
-
-    def bound(self) -> tuple[float | None, Token]:
-        token = self.now
-        if self.take("inf"):
-            return None, token
-        if token.text == "-":
-            raise self.mistake("a bound must not be negative: time only goes on")
-        if token.kind != NUMBER:
-            raise self.mistake("a bound is a number, or inf for no end: write [0, 5] or [2, inf]")
-        self.next += 1
-        return float(token.text), token
-
-    def in_steps(self, bound: float, token: Token, up: bool) -> int:
-        if self.dt is None:
-            if bound != round(bound) or bound > 1e9:
-                raise self.mistake(
-                    f"a bound counts steps, and {token.text} is no whole number of them: give dt=, "
-                    "the seconds from step to step, to write bounds in seconds",
-                    token.at, token.width,
-                )  # fmt: skip
-            return int(bound)
-        steps = bound / self.dt
-        if steps > 1e9:
-            raise self.mistake("this bound is beyond any episode: write inf", token.at, token.width)
-        spare = _NEARLY * max(1.0, steps)
-        return math.ceil(steps - spare) if up else math.floor(steps + spare)
 
 
 def is_name(name: str) -> bool:

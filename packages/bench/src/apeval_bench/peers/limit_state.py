@@ -9,7 +9,8 @@ from apeval.learn.whitened import to_action
 from apeval.problem.draws import Draws, make_key
 from apeval.problem.problem import Problem
 from apeval.problem.types import BoolArray, FloatArray
-from apeval.simulate.rollout import episode_margin, failure_kinds, situation
+from apeval.simulate.answer_checks import failure_kinds
+from apeval.simulate.rollout import episode_margin, situation
 
 _TRIED = 32
 
