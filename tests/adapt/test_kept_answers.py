@@ -14,7 +14,7 @@ from tests.adapt.test_vector import Line, alone, episodes, make, same, together
 
 import apeval
 from apeval.adapt.batches import mixed
-from apeval.adapt.rows import Precision
+from apeval.adapt.observation_batches import Precision
 from apeval.adapt.vector_sim import VectorMaker
 from apeval.errors import ProblemError
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import apeval
-from apeval.adapt.new import write_template
+from apeval.adapt.problem_template import write_template
 from apeval.cli.main import commands
 from apeval.errors import ApevalError
 from apeval.estimate.warnings import joined

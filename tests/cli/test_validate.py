@@ -14,7 +14,7 @@ import pytest
 
 import apeval
 from apeval import validate
-from apeval.adapt.new import write_template
+from apeval.adapt.problem_template import write_template
 from apeval.atomic_files import written_whole
 from apeval.errors import ApevalError, StorageError
 from apeval.estimate.interval import Estimate

@@ -14,7 +14,7 @@ import pytest
 
 import apeval
 from apeval.errors import ApevalError, ProblemError
-from apeval.results.scene import scene_of_record
+from apeval.results.episode_scene import scene_of_record
 from apeval.simulate.replay import replay
 from apeval_public.truth.monte_carlo import count
 

@@ -16,11 +16,11 @@ from apeval.errors import ApevalError
 from apeval.problem.draws import make_key
 from apeval.problem.problem import Problem
 from apeval.results.animation import save_pictures
+from apeval.results.episode_scene import scene_of, scene_of_record
 from apeval.results.failure_replay import replay_failure, replay_mode
 from apeval.results.own_pictures import own_pictures
 from apeval.results.report import write_report
 from apeval.results.report.picture_files import as_data
-from apeval.results.scene import scene_of, scene_of_record
 from apeval.simulate.adversary import Nominal, only
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.task import Task

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import Answer, asked, stepped, told
 from apeval.adapt.disturbed import Disturbed, EpisodePlan
 from apeval.adapt.policies import Ask, Policy
 from apeval.adapt.spaces import fit_action, fit_actions
+from apeval.adapt.user_calls import Answer, asked, stepped, told
 from apeval.errors import SimulationError
 from apeval.problem.draws import AGENT, Draws
 from apeval.problem.gym import Running

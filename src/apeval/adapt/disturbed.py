@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import Answer, asked, stepped, told
 from apeval.adapt.compose import ActionCode
 from apeval.adapt.disturbance_source import DisturbanceSource, Moment
 from apeval.adapt.events import BlankSensor
 from apeval.adapt.failure_rules import as_distance, as_kind
 from apeval.adapt.judges import StepJudge, StepRecord
 from apeval.adapt.noises import CustomNoise
+from apeval.adapt.observation_batches import Precision
 from apeval.adapt.policies import Policy
-from apeval.adapt.rows import Precision
 from apeval.adapt.spaces import fit_action
+from apeval.adapt.user_calls import Answer, asked, stepped, told
 from apeval.errors import SimulationError
 from apeval.problem.argument_copies import own
 from apeval.problem.correlated import Ar1

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked
 from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.functional_env import FunctionalMaker, Functions, NumpyFunctions
 from apeval.adapt.jax_functions import JaxFunctions, needs_jax, of_object
+from apeval.adapt.user_calls import asked
 from apeval.adapt.vector import VectorView, from_vector_env
 from apeval.errors import ProblemError
 from apeval.problem.problem import Problem

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import told
 from apeval.adapt.batches import SIZE, kind_of, stacked
+from apeval.adapt.observation_batches import take
 from apeval.adapt.policies import Answer, Ask, InBatches, Policy, refuse_mixed
-from apeval.adapt.rows import take
+from apeval.adapt.user_calls import told
 from apeval.errors import ProblemError
 from apeval.problem.argument_copies import own
 from apeval.problem.types import Array, FloatArray

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.batches import kind_of
+from apeval.adapt.observation_batches import take
 from apeval.adapt.observation_statistics import ObservationStatistics
 from apeval.adapt.policies import Answer, Ask, Policy
-from apeval.adapt.rows import take
 from apeval.errors import ProblemError
 from apeval.problem.types import FloatArray
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import Answer, told
 from apeval.adapt.disturbed import Disturbed, EpisodePlan
 from apeval.adapt.judges import StepJudge, StepRecord, as_judge
+from apeval.adapt.user_calls import Answer, told
 from apeval.errors import ProblemError
 from apeval.problem.gym import Running
 from apeval.problem.specification.event import FailureEvent

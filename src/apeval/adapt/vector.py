@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked
 from apeval.adapt.batches import stacked
 from apeval.adapt.block import compare_with_training
 from apeval.adapt.decision_layout import DecisionLayout, as_horizon, as_sources
@@ -17,11 +16,12 @@ from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.functional_env import FunctionalEnv
 from apeval.adapt.judges import StepJudge, as_judge
 from apeval.adapt.noises import AtPath
+from apeval.adapt.observation_batches import flat, spread, take
 from apeval.adapt.observation_parts import require_small
 from apeval.adapt.paths import parse
 from apeval.adapt.row_paths import first_row
-from apeval.adapt.rows import flat, spread, take
 from apeval.adapt.spaces import check_space
+from apeval.adapt.user_calls import asked
 from apeval.adapt.vector_block import VectorPlan, infos
 from apeval.adapt.vector_places import not_addressed
 from apeval.adapt.vector_policy import as_vector_policy

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked
 from apeval.adapt.compose import ActionCode
 from apeval.adapt.decision_layout import DecisionLayout
 from apeval.adapt.disturbance_source import DisturbanceSource
 from apeval.adapt.failure_rules import as_distances, as_kinds
 from apeval.adapt.judges import StepJudge, StepRecord
-from apeval.adapt.rows import spread, take
+from apeval.adapt.observation_batches import spread, take
 from apeval.adapt.spaces import fit_rows
+from apeval.adapt.user_calls import asked
 from apeval.adapt.vector_policy import VectorPolicy
 from apeval.adapt.vector_sim import VectorAnswer, VectorMaker, VectorSim, merged
 from apeval.adapt.vector_sources import VectorMoment, act_rows, acts, reach, sense_rows, senses

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.batches import LARGEST_ROUNDING
-from apeval.adapt.rows import take
+from apeval.adapt.observation_batches import take
 from apeval.adapt.vector_sim import VectorMaker, VectorSim
 from apeval.errors import SimulationError
 from apeval.problem.types import Array

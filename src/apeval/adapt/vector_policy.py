@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from apeval.adapt.given_policy import as_policy
+from apeval.adapt.observation_batches import take
 from apeval.adapt.policies import Ask, FunctionPolicy, Policy
-from apeval.adapt.rows import take
 from apeval.problem.types import FloatArray
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked
 from apeval.adapt.gym_ids import not_made
-from apeval.adapt.rows import Precision, as_batch, put
+from apeval.adapt.observation_batches import Precision, as_batch, put
+from apeval.adapt.user_calls import asked
 from apeval.errors import ApevalError, ProblemError, SimulationError, blame
 from apeval.problem.argument_copies import own
 from apeval.problem.types import Array, BoolArray

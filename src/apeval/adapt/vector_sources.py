@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked, told
 from apeval.adapt.disturbance_source import DisturbanceSource, Moment, observe_again
 from apeval.adapt.events import BlankSensor, DropAction, Event
 from apeval.adapt.functional_env import FunctionalEnv
@@ -28,10 +27,11 @@ from apeval.adapt.noises import (
     ParameterNoise,
     StartNoise,
 )
+from apeval.adapt.observation_batches import as_batch, put, take
 from apeval.adapt.observation_parts import part_of, with_part
 from apeval.adapt.paths import parse, put_rows
 from apeval.adapt.row_paths import read_rows, write_rows
-from apeval.adapt.rows import as_batch, put, take
+from apeval.adapt.user_calls import asked, told
 from apeval.adapt.vector_sim import VectorSim
 from apeval.errors import ProblemError
 from apeval.problem.types import Array, IntArray

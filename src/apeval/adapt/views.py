@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from apeval.adapt.asked import asked
 from apeval.adapt.disturbed import VERDICT
+from apeval.adapt.user_calls import asked
 from apeval.errors import ProblemError
 from apeval.problem.gym import Running
 from apeval.problem.types import Array

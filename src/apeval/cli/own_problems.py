@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 
 from apeval import validate
-from apeval.adapt.new import write_template
 from apeval.adapt.observation_statistics import read_statistics
+from apeval.adapt.problem_template import write_template
 from apeval.cli.output import note, print_json, say
 from apeval.cli.running import build_problem
 from apeval.errors import ApevalError

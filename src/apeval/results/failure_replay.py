@@ -14,10 +14,10 @@ from apeval.errors import ApevalError
 from apeval.problem.problem import Problem
 from apeval.problem.types import Array, IntArray
 from apeval.results.animation import save_gif, save_pictures
+from apeval.results.episode_scene import outcome_of, scene_of
 from apeval.results.files import finite
 from apeval.results.folder import Run
 from apeval.results.own_pictures import own_pictures
-from apeval.results.scene import outcome_of, scene_of
 from apeval.simulate.episodes import Episodes
 from apeval.simulate.replay import record as as_record
 from apeval.simulate.replay import replay

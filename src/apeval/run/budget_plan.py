@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apeval import validate
-from apeval.estimate.needed import needed
+from apeval.estimate.needed_episodes import needed
 from apeval.estimate.plain_monte_carlo import nominal_length
 from apeval.estimate.precision_target import of_a_look
 from apeval.estimate.quantiles import normal_quantile

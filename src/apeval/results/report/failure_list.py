@@ -10,11 +10,11 @@ import numpy as np
 from apeval.errors import ApevalError
 from apeval.learn.whitened import can_whiten
 from apeval.problem.problem import Problem
+from apeval.results.episode_scene import Scene, scene_of_record, series_scene
 from apeval.results.own_pictures import own_pictures
 from apeval.results.report.charts import short
 from apeval.results.report.picture_files import as_data, can_encode
 from apeval.results.report.report_data import ReportData
-from apeval.results.scene import Scene, scene_of_record, series_scene
 from apeval.simulate.replay import Record, replay
 
 _MOST_ROWS = 100
