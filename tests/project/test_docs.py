@@ -93,11 +93,21 @@ def test_commands_name_what_exists() -> None:
 
 @pytest.mark.parametrize("name", sorted(methods()))
 def test_every_method_has_a_page_with_its_settings(name: str) -> None:
-    page = PAGES[f"methods/{name}.md"]
+    where = f"methods/{name}.md"
+    assert where in PAGES, f"write docs/{where}, with a table of the settings"
+    page = PAGES[where]
     assert page.startswith(f"# {name}\n")
     settings = {f.name for f in dataclasses.fields(methods()[name].config)}
     assert settings <= set(re.findall(r"`(\w+)(?:=\w+)?`", page))
     assert set(re.findall(r"`(\w+)=\w+`", page)) <= settings
+
+
+def test_every_problem_is_on_a_page() -> None:
+    pages = [text for page, text in PAGES.items() if page.startswith("problems/")]
+    text = "\n".join([*pages, PAGES["public.md"]])
+    names = {name for name in entries() if "@" not in name}
+    missing = sorted(name for name in names if f"`{name}`" not in text)
+    assert not missing, f"write about them in docs/problems, by name: {missing}"
 
 
 @pytest.mark.parametrize("page", ["problems/minigrid.md", "problems/walk.md"])

@@ -5,24 +5,35 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apeval.errors import ApevalError, unknown
 
 
-def setting(default: Any, help: str, **limits: Any) -> Any:
-    """A config field: its default, its meaning, and its limits (`low`, `high`, `choices`).
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Sequence[Any] | None = None,
+) -> Any:
+    """A config field: its default, its meaning, and its limits.
 
     Args:
         default: Its value where none is given.
         help: What it means, for the command line.
-        **limits: `low` and `high` (both allowed), or `choices`.
+        low: The least value that is allowed.
+        high: The largest value that is allowed.
+        choices: All values that are allowed.
 
     Returns:
         A field for a frozen dataclass.
     """
-    return dataclasses.field(default=default, metadata={"help": help, **limits})
+    limits = {"low": low, "high": high, "choices": choices}
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    return dataclasses.field(default=default, metadata={"help": help, **known})
 
 
 def build(config: type[Any], values: Mapping[str, Any]) -> Any:
