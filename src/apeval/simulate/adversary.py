@@ -165,7 +165,14 @@ class Mixture:
 
 
 def only(adversary: Adversary) -> Mixture:
-    """A mixture of one."""
+    """A mixture of one.
+
+    Args:
+        adversary: What draws every episode.
+
+    Returns:
+        The mixture.
+    """
     return Mixture((adversary,), (1.0,))
 
 
@@ -189,5 +196,8 @@ def with_nominal(learned: Adversary, nominal_share: float) -> Mixture:
     Args:
         learned: The adversary as learning left it.
         nominal_share: The part of the episodes that π_E,gt samples, from 0 to 1.
+
+    Returns:
+        A mixture of the two.
     """
     return mixture([learned, Nominal()], [1.0 - nominal_share, nominal_share])

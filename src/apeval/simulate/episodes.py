@@ -105,7 +105,14 @@ class Episodes:
         return Lineage.of([self.pairs(i) or ((own[i], 0),) for i in range(self.n)])
 
     def pairs(self, i: int) -> tuple[tuple[int, int], ...]:
-        """The i-th episode's lineage, (episode, from decision); empty where it is its own."""
+        """The i-th episode's lineage.
+
+        Args:
+            i: Place of the episode in the batch, from 0.
+
+        Returns:
+            (episode, from decision) pairs; empty where it drew with its own numbers alone.
+        """
         if self.trace is None:
             return ()
         found = pairs_of(self.trace.drawn[self.rows_of(i)])
@@ -123,15 +130,36 @@ class Episodes:
         return Situation(self.s, self.a_A, self.t, self.law)
 
     def sum_rows(self, terms: FloatArray) -> FloatArray:
-        """Sum a per-row quantity over each episode, in order of time: (N,) to (n,)."""
+        """Sum a quantity over each episode's decisions, in order of time.
+
+        Args:
+            terms: One number per decision, (N,).
+
+        Returns:
+            One number per episode, (n,).
+        """
         return np.bincount(self.episode, terms, self.n).astype(np.float64)
 
     def log_density(self, adversary: Adversary) -> FloatArray:
-        """log q(τ): the adversary's density of each episode's disturbances, (n,)."""
+        """log q(τ): an adversary's density of each episode's disturbances.
+
+        Args:
+            adversary: Any, also one that did not draw them.
+
+        Returns:
+            The logarithm, (n,).
+        """
         return adversary.log_density(self)
 
     def take(self, keep: BoolArray) -> Episodes:
-        """The chosen episodes, (n,) bool."""
+        """The chosen episodes, with their decisions.
+
+        Args:
+            keep: Which of them, (n,) bool.
+
+        Returns:
+            As many episodes as are chosen, numbered anew.
+        """
         row, number = keep[self.episode], np.cumsum(keep) - 1
         per_row = {k: getattr(self, k)[row] for k in ("t", "s", "a_A", "a_E")}
         per_episode = {k: getattr(self, k)[keep] for k in PER_EPISODE}
@@ -145,13 +173,27 @@ class Episodes:
         )
 
     def rows_of(self, i: int) -> slice:
-        """The rows of the i-th episode."""
+        """The rows of one episode.
+
+        Args:
+            i: Place of the episode in the batch, from 0.
+
+        Returns:
+            A slice of the N decisions.
+        """
         first, last = np.searchsorted(self.episode, [i, i + 1])
         return slice(int(first), int(last))
 
 
 def join(batches: Sequence[Episodes]) -> Episodes:
-    """Several batches as one."""
+    """Several batches as one.
+
+    Args:
+        batches: At least one, all of the same problem.
+
+    Returns:
+        All episodes in the order given.
+    """
     if len(batches) == 1:
         return batches[0]
     shift = np.cumsum([0] + [b.n for b in batches[:-1]])
