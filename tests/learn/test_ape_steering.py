@@ -91,7 +91,8 @@ def test_a_push_through_what_is_moved_is_recovered(model: LocalModel) -> None:
     assert abs(mean[:, 2]).max() < 0.02  # what moves nothing is not pushed
     plain = let_wave(rows, np.ones(rows.n), TIMES, None)
     steered = let_wave(rows, np.ones(rows.n), TIMES, None, model)
-    assert isinstance(plain, Feedback) and isinstance(steered, Steered)
+    assert isinstance(plain, Feedback)
+    assert isinstance(steered, Steered)
 
 
 def test_a_push_that_follows_no_potential_is_left_to_feedback(model: LocalModel) -> None:
