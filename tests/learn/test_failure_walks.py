@@ -194,9 +194,10 @@ def test_wide_noise_is_no_push() -> None:
     assert push_ratio(wider, wide, rng).mean() < 0.0
     B = np.zeros((STEPS, DIM, 1 + 2 * DIM))
     B[:, 0, 0] = LIMIT / np.sqrt(STEPS)
-    push = Feedback(B, np.tile(np.eye(DIM), (STEPS, 1, 1)), np.zeros(0), np.zeros((0, 0)))
+    eye, none = np.tile(np.eye(DIM), (STEPS, 1, 1)), (np.zeros(0), np.zeros((0, 0)))
+    push = Feedback(eye, *none, B=B)
     assert push_ratio([(alone(push), 1.0)], rows, rng) == pytest.approx(push.log_ratio(rows))
-    narrow = Feedback(B, 0.25 * push.C, push.m_0, push.C_0)
+    narrow = Feedback(0.25 * push.C, push.m_0, push.C_0, B=B)
     assert push_ratio([(alone(narrow), 1.0)], rows, rng) == pytest.approx(push.log_ratio(rows))
     assert narrow.plain().log_ratio(rows) == pytest.approx(push.log_ratio(rows))
 

@@ -6,7 +6,7 @@ never sees a late one, and so never learns of them. Begun at any time, it meets 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -50,11 +50,8 @@ class _Delayed(ProposalPart):
         begun = rows.t >= delay
         if not begun.any():
             return np.zeros(rows.n)
-        late = DecisionRows(
-            rows.e[begun], rows.p[begun], rows.x[begun], rows.t[begun] - delay,
-            rows.episode[begun], rows.n, rows.z_0,
-        )  # fmt: skip
-        return late.total(self.part.row_ratio(late))
+        late = replace(rows, t=np.maximum(rows.t - delay, 0))  # the same states: parts know them
+        return rows.total(np.where(begun, self.part.row_ratio(late), 0.0))
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
         return self.part.start_ratio(z_0)

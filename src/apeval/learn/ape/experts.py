@@ -16,7 +16,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
 from apeval.learn.ape.decision_rows import DecisionRows
-from apeval.learn.ape.feedback import Feedback, fit_feedback, fit_rows, let_wave
+from apeval.learn.ape.feedback import fit_feedback, fit_rows, let_wave
+from apeval.learn.ape.gaussian_part import GaussianPart
 from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.proposal_part import ContinuousPart, ProposalPart
@@ -39,7 +40,7 @@ class Experts(ContinuousPart):
     """Pushes, and a gate (features, K): log π_k/π_0 are linear in its features, of which `psi`
     (T, bases) are those of time."""
 
-    pushes: tuple[Feedback, ...]
+    pushes: tuple[GaussianPart, ...]
     gate: FloatArray
     psi: FloatArray
     dof: float = 0.0
@@ -96,21 +97,21 @@ def fit_experts(
     worth; from where an earlier one ended, or anew: None where waiting cannot help."""
     if isinstance(before, Experts):
         return _maximise(rows, w, times, before.belongs(rows), _AGAIN)
-    if not isinstance(plain, Feedback):
+    if not isinstance(plain, GaussianPart):
         plain = let_wave(rows, w, times, None)
     if not _waits(plain, rows, w):
         return None
     return _maximise(rows, w, times, _guess(plain, rows, w), _ROUNDS)
 
 
-def _waits(plain: Feedback, rows: DecisionRows, w: FloatArray) -> bool:
+def _waits(plain: GaussianPart, rows: DecisionRows, w: FloatArray) -> bool:
     """Whether the failures would be likelier if some decisions were left to π_E,gt."""
     ratio = plain.row_ratio(rows)
     mixed = np.logaddexp(np.log1p(-_WAITING) + ratio, np.log(_WAITING))
     return float(w[rows.episode] @ (mixed - ratio)) > 0.0
 
 
-def _guess(plain: Feedback, rows: DecisionRows, w: FloatArray) -> FloatArray:
+def _guess(plain: GaussianPart, rows: DecisionRows, w: FloatArray) -> FloatArray:
     """The larger the push, the later its turn."""
     size = np.linalg.norm(plain.mean(rows.x, rows.t), axis=1)
     order = np.argsort(size)
@@ -136,7 +137,7 @@ def _maximise(
     curvature = 0.5 * (1.0 - 1.0 / (1 + K)) * (F * W[:, None]).T @ F + np.diag(precision)
     factor = cho_factor(curvature)
     gate, reached = np.zeros((F.shape[1], K)), -np.inf
-    pushes: tuple[Feedback, ...] = ()
+    pushes: tuple[GaussianPart, ...] = ()
     smooth: list[Smoothness | None] = [None] * K
     for k in range(rounds):
         for _ in range(_STEPS):
@@ -166,9 +167,9 @@ def _log_shares(F: FloatArray, gate: FloatArray) -> FloatArray:
     return scores - log_sum(scores)[:, None]
 
 
-def _ratios(pushes: tuple[Feedback, ...], rows: DecisionRows) -> FloatArray:
+def _ratios(pushes: tuple[GaussianPart, ...], rows: DecisionRows) -> FloatArray:
     """log q/p of each decision under nothing and each push, (N, 1+K)."""
     return np.column_stack([np.zeros(len(rows.t)), *(push.row_ratio(rows) for push in pushes)])
 
 
-LEARNER = PartLearner(fit_feedback, let_wave, fit_experts)
+LEARNER = PartLearner(fit_feedback, let_wave, fit_experts, let_wave)

@@ -8,105 +8,30 @@ with few failures it stays near π_E,gt and near constant in time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
 
 from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.gaussian_part import GaussianPart, fit_spread
+from apeval.learn.ape.local_model import LocalModel
 from apeval.learn.ape.part_learner import PartLearner
-from apeval.learn.ape.proposal_part import ContinuousPart
-from apeval.learn.ape.regression import Smoothness, design_of, regress
+from apeval.learn.ape.potential import Steered, fit_potential
+from apeval.learn.ape.regression import FittedRegression, Smoothness, design_of, regress
 from apeval.problem.types import FloatArray, IntArray
-
-_PRIOR = (30.0, 3.0, 12.0)  # worth of the priors: scale of C, its shape, its change over time
-_INFLATE = 0.32
-_EIGENVALUES = (0.2, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Feedback(ContinuousPart):
-    """Means B (T, d, features), covariances C (T, d, d), and N(m_0, C_0) for the start."""
+class Feedback(GaussianPart):
+    """Means B (T, d, features)."""
 
-    B: FloatArray
-    C: FloatArray
-    m_0: FloatArray
-    C_0: FloatArray
-    dof: float = field(default=0.0)
-
-    @cached_property
-    def _L(self) -> FloatArray:
-        return np.asarray(np.linalg.cholesky(self.C), np.float64)
-
-    @cached_property
-    def _whiten(self) -> tuple[FloatArray, FloatArray]:
-        L = self._L
-        return np.asarray(np.linalg.inv(L), np.float64), np.log(
-            np.diagonal(L, axis1=1, axis2=2)
-        ).sum(axis=1)
+    B: FloatArray = field(default_factory=lambda: np.zeros((1, 1, 1)))
 
     def mean(self, x: FloatArray, t: IntArray) -> FloatArray:
-        """The push, (n, d)."""
         mean: FloatArray = np.einsum("ndf,nf->nd", self.B[t], design_of(x, self.B.shape[2]))
         return mean
 
-    def standardise(self, rows: DecisionRows) -> tuple[FloatArray, FloatArray]:
-        """What the mean leaves unexplained, as N(0, I), (N, d), and log det L, (N,)."""
-        inverse, log_det = self._whiten
-        e = np.einsum("nij,nj->ni", inverse[rows.t], rows.e - self.mean(rows.x, rows.t))
-        return e, log_det[rows.t]
-
-    def push(self, x: FloatArray, t: IntArray, e: FloatArray) -> FloatArray:
-        """z from standardised e."""
-        z: FloatArray = self.mean(x, t) + np.einsum("nij,nj->ni", self._L[t], e)
-        return z
-
-    def row_ratio(self, rows: DecisionRows) -> FloatArray:
-        e, log_det = self.standardise(rows)
-        ratio: FloatArray = 0.5 * ((rows.e**2).sum(axis=1) - (e * e).sum(axis=1))
-        return ratio - log_det
-
-    def push_ratio(self, rows: DecisionRows) -> FloatArray:
-        """log q/p of whole episodes, (n,), if all covariances were π_E,gt's."""
-        mean = self.mean(rows.x, rows.t)
-        total = rows.total((mean * (rows.e - 0.5 * mean)).sum(axis=1))
-        if rows.z_0.shape[1] and len(self.m_0):
-            total += (rows.z_0 - 0.5 * self.m_0) @ self.m_0
-        return total
-
-    def plain(self) -> Feedback:
-        """The push with the covariances of π_E,gt."""
-        d, d_0 = self.C.shape[1], len(self.m_0)
-        return replace(self, C=np.tile(np.eye(d), (len(self.C), 1, 1)), C_0=np.eye(d_0))
-
-    def start_ratio(self, z_0: FloatArray) -> FloatArray:
-        if z_0.shape[1] == 0 or len(self.m_0) == 0:
-            return np.zeros(len(z_0))
-        L = np.linalg.cholesky(self.C_0)
-        e = np.linalg.solve(L, (z_0 - self.m_0).T).T
-        ratio: FloatArray = 0.5 * ((z_0**2).sum(axis=1) - (e * e).sum(axis=1))
-        return ratio - float(np.log(np.diag(L)).sum())
-
-    def start(self, u: FloatArray) -> FloatArray:
-        z: FloatArray = self.m_0 + ndtri(u) @ np.linalg.cholesky(self.C_0).T
-        return z
-
-    def draw(
-        self, x: FloatArray, t: IntArray, u: FloatArray, whole: FloatArray | None
-    ) -> FloatArray:
-        return self.push(x, t, ndtri(u))
-
-    def relaxed(self, eta: float) -> Feedback:
-        if eta == 1.0:
-            return self
-        d, d_0 = self.C.shape[1], len(self.m_0)
-        return Feedback(
-            eta * self.B,
-            eta * self.C + (1.0 - eta) * np.eye(d),
-            eta * self.m_0,
-            eta * self.C_0 + (1.0 - eta) * np.eye(d_0),
-            self.dof,
-        )
+    def scaled(self, eta: float) -> Feedback:
+        return replace(self, B=eta * self.B)
 
 
 def fit_feedback(
@@ -124,9 +49,22 @@ def fit_rows(
     return _fit(rows, w, w[rows.episode] * part, times, smooth, True)
 
 
-def let_wave(rows: DecisionRows, w: FloatArray, times: int, smooth: object) -> Feedback:
-    """With waves where the evidence asks for them, which chooses all smoothness anew."""
-    return _fit(rows, w, w[rows.episode], times, None, True)[0]
+def let_wave(
+    rows: DecisionRows,
+    w: FloatArray,
+    times: int,
+    smooth: object,
+    model: LocalModel | None = None,
+) -> GaussianPart:
+    """With waves where the evidence asks for them, which chooses all smoothness anew; or, where the
+    evidence prefers it, a push that follows a potential."""
+    W = w[rows.episode]
+    fit = regress(rows, W, times, None, True)
+    found = None if model is None else fit_potential(model, rows, W, times, fit.noise)
+    if model is None or found is None or found.evidence <= fit.evidence:
+        return _part_of(fit, rows, w, W, times)
+    it = fit_spread(rows, w, W, rows.e - found.potential.mean(rows.x, rows.t), times)
+    return Steered(it.C, it.m_0, it.C_0, found.dof + it.dof, potential=found.potential)
 
 
 def _fit(
@@ -137,50 +75,15 @@ def _fit(
     smooth: Smoothness | None,
     waving: bool,
 ) -> tuple[Feedback, Smoothness]:
-    d = rows.e.shape[1]
     fit = regress(rows, W, times, smooth, waving)
-    count = np.bincount(rows.t, W, times).astype(np.float64)
-    S = np.zeros((times, d, d))
-    for i in range(d):
-        for j in range(i, d):
-            both = np.bincount(rows.t, W * fit.residual[:, i] * fit.residual[:, j], times)
-            S[:, i, j] = S[:, j, i] = both
-    C = _covariances(S, count)
-    m_0, C_0 = _fit_start(rows.z_0, w)
-    d_0 = rows.z_0.shape[1]
-    rows_worth = float(W.sum())
-    shape = 0.5 * d * (d + 1) * rows_worth / (rows_worth + _PRIOR[1] * times * d * (d - 1))
-    dof = fit.dof + shape + d_0 + 0.5 * d_0 * (d_0 + 1)
-    return Feedback(fit.B, C, m_0, C_0, dof), fit.smooth
+    return _part_of(fit, rows, w, W, times), fit.smooth
 
 
-def _covariances(S: FloatArray, count: FloatArray) -> FloatArray:
-    """C_t from sums of squares: a scale, shrunk to 1; a shape, shrunk to a ball; a change over
-    time, shrunk to none. Inflated, because a proposal that is too narrow has heavy weights."""
-    T, d, _ = S.shape
-    scale_worth, shape_worth, time_worth = _PRIOR
-    n, pooled = float(count.sum()), S.sum(axis=0)
-    scale = (float(np.trace(pooled)) / d + scale_worth) / (n + scale_worth)
-    worth = shape_worth * T * d * (d - 1)
-    pooled = (pooled + worth * scale * np.eye(d)) / max(n + worth, 1e-12)
-    worth = time_worth * T * d
-    C = (S + worth * pooled) / (count + worth)[:, None, None]
-    return _bounded(C * (1.0 + _INFLATE * min(1.0, float(np.sqrt(4.0 / (T * d))))))
+def _part_of(
+    fit: FittedRegression, rows: DecisionRows, w: FloatArray, W: FloatArray, times: int
+) -> Feedback:
+    it = fit_spread(rows, w, W, fit.residual, times)
+    return Feedback(it.C, it.m_0, it.C_0, fit.dof + it.dof, fit.B)
 
 
-def _fit_start(z_0: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    d, n = z_0.shape[1], float(w.sum())
-    m = (w[:, None] * z_0).sum(axis=0) / (n + 0.5)
-    e = z_0 - m
-    C = ((w[:, None] * e).T @ e + (2.0 + d) * np.eye(d)) / (n + 2.0 + d)
-    return m, _bounded(C[None] * (1.0 + _INFLATE))[0] if d else C
-
-
-def _bounded(C: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(C)
-    values = np.clip(values, *_EIGENVALUES)
-    bounded: FloatArray = np.einsum("tij,tj,tkj->tik", vectors, values, vectors)
-    return bounded
-
-
-LEARNER = PartLearner(fit_feedback, let_wave)
+LEARNER = PartLearner(fit_feedback, let_wave, steer=let_wave)

@@ -15,7 +15,8 @@ from apeval.learn.ape.decision_rows import DecisionRows
 from apeval.learn.ape.episode_features import EpisodeFeatures, find_features
 from apeval.learn.ape.episode_memory import EpisodeMemory, tempered
 from apeval.learn.ape.failure_groups import by_kind
-from apeval.learn.ape.feedback import Feedback
+from apeval.learn.ape.gaussian_part import GaussianPart
+from apeval.learn.ape.local_model import fit_model
 from apeval.learn.ape.log_value import fit_value
 from apeval.learn.ape.missed_modes import ModeSearch, push_ratio
 from apeval.learn.ape.mixture_fit import GroupedFit, MixtureFit, effective, fit_groups
@@ -182,7 +183,7 @@ class ApeLearner(Learner):
             rows, each = search.found, np.arange(search.found.n)
             learner, ones = replace(self._learner, whole=None), np.ones(rows.n)
             fitted = fit_groups(rows, ones, each, ones, learner, self.scene.times, self._rng, {})
-            parts = tuple(p.plain() if isinstance(p, Feedback) else p for p in fitted.fit.parts)
+            parts = tuple(p.plain() if isinstance(p, GaussianPart) else p for p in fitted.fit.parts)
             self._completed.append(self.memory.add_fit(replace(fitted.fit, parts=parts)))
             self._predicted.clear()
             self._next = self._learning_shares()
@@ -234,6 +235,8 @@ class ApeLearner(Learner):
         self.scene = find_features(self.problem, join([pilot, explored]))
         self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
         self._remember(explored, {_WIDENED: 1.0}, self._mixture({_WIDENED: 1.0}))
+        if self._beginnings > 1 and self.memory.rows is not None:
+            self._learner = self._learner.knowing(fit_model(self.memory.rows))
         if self._in_steps:
             self._costs = EpisodeCosts(self.course.length, self.course.length, self.course.length)
         return True
@@ -420,7 +423,7 @@ class ApeLearner(Learner):
     def _lower_level(self) -> None:
         """γ: down to a quantile of the last batch, never up; from a plateau, to the next level."""
         memory = self.memory
-        if self.problem.margin is None or memory.failed.sum() >= self.config.target_ess:
+        if self.problem.margin is None or memory.failed.sum() >= self._enough:
             self.level = 0.0
             return
         level = max(0.0, float(np.quantile(self._last_margin, _LEVEL, method="lower")))
@@ -428,6 +431,12 @@ class ApeLearner(Learner):
             below = memory.margin[memory.margin < self.level]
             level = max(0.0, float(below.max())) if len(below) >= _ELITES else self.level
         self.level = min(self.level, level)
+
+    @property
+    def _enough(self) -> float:
+        """Failures that a fit can rest on: as many as it has parameters."""
+        dof = 0.0 if self._fit is None else sum(part.dof for part in self._fit.parts)
+        return max(self.config.target_ess, dof)
 
     def _elites(self) -> BoolArray:
         memory = self.memory

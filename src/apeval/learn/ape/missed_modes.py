@@ -19,7 +19,7 @@ import numpy as np
 from apeval.learn.ape.decision_rows import DecisionRows, join
 from apeval.learn.ape.episode_features import EpisodeFeatures
 from apeval.learn.ape.failure_walks import FailureWalks, begin_walks
-from apeval.learn.ape.feedback import Feedback
+from apeval.learn.ape.gaussian_part import GaussianPart
 from apeval.learn.ape.log_sum import log_sum
 from apeval.learn.ape.mixture_fit import MixtureFit
 from apeval.learn.ape.proposal_part import PartAdversary, ProposalPart
@@ -150,7 +150,7 @@ def push_ratio(
     columns = []
     for fit, whole in fits:
         for part, share in zip(fit.parts, fit.shares, strict=True):
-            if isinstance(part, Feedback):
+            if isinstance(part, GaussianPart):
                 ratio = part.push_ratio(rows)
             else:
                 odd = _at(part, rows, rows.e, rows.z_0) - _at(part, rows, -rows.e, -rows.z_0)

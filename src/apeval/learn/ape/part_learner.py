@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from apeval.errors import ApevalError
 from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.local_model import LocalModel
 from apeval.learn.ape.proposal_part import ProposalPart
 from apeval.problem.types import FloatArray
 
@@ -18,6 +20,8 @@ the fit on other weights (None: choose it)."""
 FinishPart = Callable[[DecisionRows, FloatArray, int, Any], ProposalPart]
 """``finish(rows, w, times, smooth)``: the part that proposes, with all that is too slow for every
 round of a mixture's fit."""
+SteeredPart = Callable[..., ProposalPart]
+"""``finish(rows, w, times, smooth, model=…)``: `FinishPart` with a `LocalModel`."""
 WholePart = Callable[
     [DecisionRows, FloatArray, int, ProposalPart | None, ProposalPart | None], ProposalPart | None
 ]
@@ -32,6 +36,14 @@ class PartLearner:
     fit: FitPart
     finish: FinishPart
     whole: WholePart | None = None
+    steer: SteeredPart | None = None
+    """What finishes a part where it is known how the state answers to disturbances."""
+
+    def knowing(self, model: LocalModel | None) -> PartLearner:
+        """The same with a model of how the state answers to disturbances."""
+        if model is None or self.steer is None:
+            return self
+        return replace(self, finish=partial(self.steer, model=model))
 
 
 def find_part_learner(name: str, discrete: bool) -> PartLearner:

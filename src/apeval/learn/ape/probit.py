@@ -165,7 +165,7 @@ def push(
     narrower = spread**2 - 1.0
     C = np.eye(probit.b.shape[1]) + narrower * along[:, :, None] * along[:, None, :]
     C_0 = np.eye(len(probit.b_0)) + narrower * np.outer(along_0, along_0)
-    return Feedback(B, C, mean * along_0, C_0), choice
+    return Feedback(C, mean * along_0, C_0, B=B), choice
 
 
 def _best(

@@ -54,6 +54,10 @@ class FittedRegression:
     residual: FloatArray
     dof: float
     smooth: Smoothness
+    evidence: float
+    """log of the odds against no push at all."""
+    noise: float
+    """Variance around each time's own mean."""
 
 
 def design(x: FloatArray) -> FloatArray:
@@ -108,8 +112,9 @@ def regress(
     less = _doubtful(B, X, W, rows.t, noise * own / times)
     B[:, :, 0] -= less
     return FittedRegression(
-        B, rows.e - Phi[:, normal.columns(smooth)] @ mu + less[rows.t], dof, smooth
-    )
+        B, rows.e - Phi[:, normal.columns(smooth)] @ mu + less[rows.t], dof, smooth,
+        normal.evidence(smooth), noise,
+    )  # fmt: skip
 
 
 def _products(at: FloatArray, X: FloatArray) -> FloatArray:

@@ -15,7 +15,8 @@ import torch
 from scipy.special import ndtri
 
 from apeval.learn.ape.decision_rows import DecisionRows
-from apeval.learn.ape.feedback import Feedback, fit_feedback
+from apeval.learn.ape.feedback import fit_feedback
+from apeval.learn.ape.gaussian_part import GaussianPart
 from apeval.learn.ape.part_learner import PartLearner
 from apeval.learn.ape.proposal_part import ContinuousPart, ProposalPart
 from apeval.learn.ape.regression import Smoothness
@@ -32,7 +33,7 @@ _FEWEST = 20.0  # effective failures below which there is nothing to bend by
 class Spline(ContinuousPart):
     """A feedback part and the flow that bends what it leaves unexplained."""
 
-    base: Feedback
+    base: GaussianPart
     flow: Flow
     dof: float = field(default=0.0)
 
@@ -61,7 +62,7 @@ class Spline(ContinuousPart):
         return self if eta == 1.0 else replace(self, base=self.base.relaxed(eta))
 
     def _context(self, x: FloatArray, t: IntArray) -> torch.Tensor:
-        return torch.from_numpy(context(x, t, len(self.base.B)))
+        return torch.from_numpy(context(x, t, len(self.base.C)))
 
 
 def context(x: FloatArray, t: IntArray, times: int) -> FloatArray:
@@ -76,7 +77,7 @@ def fit_bent(
     return bend(fit_feedback(rows, w, times, smooth)[0], rows, w, times)
 
 
-def bend(part: Feedback, rows: DecisionRows, w: FloatArray, times: int) -> ProposalPart:
+def bend(part: GaussianPart, rows: DecisionRows, w: FloatArray, times: int) -> ProposalPart:
     """The part with a flow trained on three quarters of the failures, if the last quarter is
     likelier under it; otherwise the part as it was."""
     if float(w.sum()) < _FEWEST:

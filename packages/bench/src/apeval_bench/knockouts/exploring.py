@@ -86,7 +86,7 @@ def _without_jump(was: Callable[..., Any]) -> Callable[..., Any]:
     def _lower_level(self: Any) -> None:
         from apeval.learn.ape import learner
 
-        if self.problem.margin is None or self.memory.failed.sum() >= self.config.target_ess:
+        if self.problem.margin is None or self.memory.failed.sum() >= self._enough:
             self.level = 0.0
             return
         quantile = np.quantile(self._last_margin, learner._LEVEL, method="lower")
@@ -205,6 +205,12 @@ KNOCK_OUTS = (
         "jump over plateaus", "a level that does not fall goes to the next margin below it",
         "it stays", (use("learner.ApeLearner._lower_level", _without_jump, "the quantile alone"),),
         needs=frozenset({MARGIN, PLATEAU}),
+    ),
+    KnockOut(
+        "failures per parameter", "levels go on until there are as many failures as parameters",
+        "until 20 came",
+        (use("learner.ApeLearner._enough", lambda was: property(lambda self: 20.0), "20"),),
+        needs=frozenset({MARGIN, LONG}),
     ),
     KnockOut(
         "level kept", "levels go on until 20 failures came", "until five did",

@@ -163,27 +163,28 @@ KNOCK_OUTS = (
     ),
     KnockOut(
         "covariances", "covariances are fitted", "those of π_E,gt",
-        (use("feedback._covariances", _unit, "identity"),), needs=_CONTINUOUS,
+        (use("gaussian_part._covariances", _unit, "identity"),), needs=_CONTINUOUS,
     ),
     KnockOut(
         "shape of covariances", "covariances have a shape", "a scale alone",
-        (put("feedback._PRIOR", (30.0, 1e9, 12.0)),), needs=_CONTINUOUS,
+        (put("gaussian_part._PRIOR", (30.0, 1e9, 12.0)),), needs=_CONTINUOUS,
     ),
     KnockOut(
         "covariances over time", "covariances change over time", "one for all times",
-        (put("feedback._PRIOR", (30.0, 3.0, 1e9)),), needs=_PUSHES,
+        (put("gaussian_part._PRIOR", (30.0, 3.0, 1e9)),), needs=_PUSHES,
     ),
     KnockOut(
         "inflation", "covariances are inflated by up to 32 %", "not at all",
-        (put("feedback._INFLATE", 0.0),), needs=_CONTINUOUS,
+        (put("gaussian_part._INFLATE", 0.0),), needs=_CONTINUOUS,
     ),
     KnockOut(
         "bounded eigenvalues", "eigenvalues of covariances lie in [0.2, 4]", "in [0.01, 100]",
-        (put("feedback._EIGENVALUES", (0.01, 100.0)),), needs=_CONTINUOUS,
+        (put("gaussian_part._EIGENVALUES", (0.01, 100.0)),), needs=_CONTINUOUS,
     ),
     KnockOut(
         "start", "an initial disturbance is learned", "left to π_E,gt",
-        (use("feedback._fit_start", _no_start, "nominal"),), needs=frozenset({CONTINUOUS, START}),
+        (use("gaussian_part._fit_start", _no_start, "nominal"),),
+        needs=frozenset({CONTINUOUS, START}),
     ),
     KnockOut("mixture", "up to eight parts", "one", (put("mixture_fit._SIZES", (1,)),)),
     KnockOut(
@@ -213,6 +214,11 @@ KNOCK_OUTS = (
     KnockOut(
         "waiting", "pushes that take turns with π_E,gt (`experts`), from ten decisions on", "none",
         settings={"learner": "feedback"}, needs=_LATE,
+    ),
+    KnockOut(
+        "pushes by a potential", "a push may follow a potential, from ten decisions on",
+        "every channel answers for itself",
+        (use("learner.fit_model", lambda was: lambda rows: None, "no model"),), needs=_LATE,
     ),
     KnockOut(
         "later beginnings", "fits that begin later, from ten decisions on", "none",

@@ -41,10 +41,11 @@ KNOCK_OUTS = SINGLE | GROUPS
 MAIN = frozenset(
     (
         *GROUPS, "exploration", "more exploration", "common pushes", "tilted outcomes", "levels",
-        "level kept", "last levels look on", "fits by kind", "tempering",
+        "level kept", "failures per parameter", "last levels look on", "fits by kind", "tempering",
         "weights by all proposals", "many fits",
         "random features", "saturation", "feedback", "change over time", "evidence",
         "doubtful pushes", "covariances", "start", "mixture", "balanced parts", "waiting",
+        "pushes by a potential",
         "later beginnings", "waiting and later beginnings", "kept of π_E,gt", "how far",
         "share of π_E,gt", "halves", "averaging", "batches count", "weights of batches",
         "end of learning", "failures played again", "fallback to Monte Carlo",

@@ -332,6 +332,14 @@ _ALL = (
         dear=True,
     ),
     Tuning(
+        "sensors",
+        LONG_EPISODES,
+        partial(regulator, steps=100, channels=10),
+        _set(MODES, SEQUENCE, CONTINUOUS, MARGIN, LONG, MANY),
+        episodes=1_000,
+        dear=True,
+    ),
+    Tuning(
         "int-v1-blind",
         NO_MARGIN,
         partial(make, "int-v1"),

@@ -1,0 +1,93 @@
+"""How a state answers to disturbances: x' = x + φ(x) A + Σ_k z_k [1, x] B_k, in scaled states.
+
+Learned from every decision alike, failing or not, whatever its weight: what a disturbance moves
+does not depend on how rare a failure is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.problem.types import FloatArray, IntArray
+
+WAVES = 40
+"""Random features beside a quadratic form."""
+_LENGTH = 0.7  # scaled states over which a function of one component changes
+_SEED = 1  # the frequencies are part of the method, not of a run
+_FARTHEST = 5.0  # scaled states
+_ROWS = 20_000  # decisions that a model is fitted to, at the most about
+_RIDGE = 1e-6
+
+
+@cache
+def frequencies(f: int) -> tuple[FloatArray, FloatArray]:
+    """Of the waves over f components, (f, WAVES), and their phases."""
+    rng = np.random.default_rng(_SEED)
+    frequency = rng.standard_normal((f, WAVES)) / (_LENGTH * np.sqrt(f))
+    return frequency, rng.uniform(0.0, 2.0 * np.pi, WAVES)
+
+
+def pairs(f: int) -> tuple[IntArray, IntArray]:
+    """The components of each product, the upper triangle row by row."""
+    return np.triu_indices(f)
+
+
+Answers = tuple[FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalModel:
+    """x' = x + φ(x) A + Σ_k z_k [1, x] B_k, in scaled states."""
+
+    A: FloatArray
+    B: FloatArray
+    """(d, 1 + f, f)."""
+    _last: list[tuple[FloatArray, Answers]] = field(default_factory=list, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_last": []}
+
+    def answers(self, x: FloatArray) -> Answers:
+        """`ahead`, and the sines of its waves; remembered, because every fit asks for the same."""
+        if not self._last or self._last[0][0] is not x:
+            ahead, J = self.ahead(x)
+            frequency, phase = frequencies(x.shape[1])
+            self._last[:] = [(x, (ahead, J, np.sin(ahead @ frequency + phase)))]
+        return self._last[0][1]
+
+    def ahead(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The next state without disturbance, (n, f), and J, (n, d, f)."""
+        drift = x + _basis(x) @ self.A
+        J = np.tensordot(np.column_stack([np.ones(len(x)), x]), self.B, axes=(1, 1))
+        return np.clip(drift, -_FARTHEST, _FARTHEST), J
+
+
+def _basis(x: FloatArray) -> FloatArray:
+    """[1, x, x xᵀ, waves]."""
+    i, j = pairs(x.shape[1])
+    frequency, phase = frequencies(x.shape[1])
+    return np.concatenate(
+        [np.ones((len(x), 1)), x, x[:, i] * x[:, j], np.cos(x @ frequency + phase)], axis=1
+    )
+
+
+def fit_model(rows: DecisionRows) -> LocalModel | None:
+    """From all decisions that another one of the same episode follows."""
+    now = np.flatnonzero(rows.episode[1:] == rows.episode[:-1])
+    f, d = rows.x.shape[1], rows.e.shape[1]
+    width = 1 + f + f * (f + 1) // 2 + WAVES
+    if f == 0 or len(now) < 2 * (width + d * (1 + f)):
+        return None
+    now = now[:: max(1, len(now) // _ROWS)]
+    x, z = rows.x[now], rows.e[now]
+    one = np.column_stack([np.ones(len(x)), x])
+    R = np.concatenate([_basis(x), (z[:, :, None] * one[:, None, :]).reshape(len(x), -1)], axis=1)
+    G = R.T @ R
+    G.flat[:: len(G) + 1] += _RIDGE * len(R)
+    found = np.linalg.solve(G, R.T @ (rows.x[now + 1] - x))
+    return LocalModel(found[:width], found[width:].reshape(d, 1 + f, f))
