@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import apeval
 from apeval.errors import ApevalError
 from apeval_bench import speed, vector_speed
 from apeval_bench.registry import ExperimentRequest
@@ -46,10 +47,10 @@ def test_what_a_vector_environment_costs_is_measured_piece_by_piece(
     n = 8
     env = gymnasium.make_vec("Pendulum-v1", num_envs=n, max_episode_steps=20)
     step = type(env).step
-    problem = vector_speed.from_vector_env(
+    problem = apeval.from_vector_env(
         "Pendulum-v1",
         policy=vector_speed._nothing,
-        disturb=vector_speed.ActionNoise(std=0.1),
+        disturb=apeval.ActionNoise(std=0.1),
         fails=vector_speed._never,
         horizon=20,
         num_envs=n,

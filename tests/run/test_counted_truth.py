@@ -24,7 +24,8 @@ def test_it_is_said_in_results_merges_and_reports(tmp_path: Path) -> None:
     counted = {"value": 2.0 * TRUE, "standard_error": TRUE}
     results = [evaluated(tmp_path / str(seed), seed, **counted) for seed in (1, 2)]
     merged = apeval.merge([apeval.load(tmp_path / "1"), apeval.load(tmp_path / "2")])
-    for it in (*results, merged):
+    answers: list[Any] = [*results, merged]
+    for it in answers:
         assert it.truth_error == TRUE
         away = (2.0 * TRUE - it.interval[1]) / TRUE
         said = f"2.700e-03 ± 1.4e-03, outside the interval by {away:.1f} of its own standard errors"
