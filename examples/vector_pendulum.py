@@ -4,7 +4,8 @@
 
 A controller holds a pendulum upright while its motor is noisy and the first angle and rate vary. It
 fails if the pendulum leans by more than 40°. `mode="async"` puts every pendulum into a process of
-its own; then the start cannot be disturbed from outside, and the motor alone is noisy.
+its own; then the start cannot be disturbed from outside, and the motor alone is noisy. `autoreset`
+(NEXT_STEP, SAME_STEP or DISABLED) makes no difference.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
 import apeval
 
@@ -24,18 +26,21 @@ def hold(obs: Any) -> Any:
     return -12.0 * obs[:, 1] - 2.5 * obs[:, 2]
 
 
-def many(n: int, mode: str = "sync") -> Any:
+def many(n: int, mode: str, autoreset: str) -> Any:
     return gymnasium.make_vec(
-        "Pendulum-v1", num_envs=n, vectorization_mode=mode, disable_env_checker=True
-    )
+        "Pendulum-v1", num_envs=n, vectorization_mode=mode, disable_env_checker=True,
+        vector_kwargs={"autoreset_mode": AutoresetMode[autoreset]},
+    )  # fmt: skip
 
 
-def problem(motor: float = 0.9, num_envs: int = 64, mode: str = "sync") -> apeval.Problem:
+def problem(
+    motor: float = 0.9, num_envs: int = 64, mode: str = "sync", autoreset: str = "NEXT_STEP"
+) -> apeval.Problem:
     disturb: list[Any] = [apeval.ActionNoise(std=motor, hold=5)]
     if mode == "sync":
         disturb.append(apeval.StartNoise("state", std=[0.05, 0.1], replace=True))
     return apeval.from_vector_env(
-        lambda n: many(n, mode),
+        lambda n: many(n, mode, autoreset),
         policy=hold,
         disturb=disturb,
         fails=lambda obs: obs[:, 0] < LIMIT,

@@ -31,17 +31,21 @@ def card(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def card_of_text(text: str) -> str:
-    """What `str` gives of an answer, a title and named lines, as a card.
+    """What `str` gives of an answer, a title and named lines, as a card. A line that goes on is
+    joined; the parts of a numbered list keep lines of their own.
 
     >>> "<td" in card_of_text("walk\\n  interval             1 … 2")
     True
     """
     title, *lines = text.split("\n")
     rows: list[tuple[str, str]] = []
+    number = 0  # of the list's part before
     for line in lines:
         name, rest = line[:_INDENT].strip(), line[_INDENT:].strip()
-        if name or not rows:
+        number = 0 if name else number
+        if name or not rows or (number and rest.startswith(f"{number + 1}. ")):
             rows.append((name, rest))
+            number = number + 1 if rest.startswith(f"{number + 1}. ") else 0
         else:
             rows[-1] = rows[-1][0], f"{rows[-1][1]} {rest}"
     return card(title, rows)

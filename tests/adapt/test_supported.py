@@ -105,6 +105,11 @@ REFUSED: dict[str, Any] = {
     "a view of env": lambda: observations.many(
         observations.Plain, policy=lambda obs: obs[:, :1], views={"state": lambda env: env.state}
     ),
+    "a specification": lambda: observations.many(
+        observations.Plain,
+        policy=lambda obs: obs[:, :1],
+        fails=apeval.spec("always x < 2", x=lambda obs: obs[:, 0]),
+    ),
     "an unknown start": of_functions,
     "a wrapper": in_jax(env=LogWrapper),
     "a class": in_jax(params=Unknown),

@@ -72,9 +72,22 @@ def test_a_bound_that_is_too_low_is_refuted(project: tuple[Path, Any]) -> None:
     assert "apeval_gate(problem(), below=BELOW" in done.stdout
 
 
+def test_the_sample_projects_page_says_what_each_bound_brings(project: tuple[Path, Any]) -> None:
+    run = apeval.load(project[0] / "runs" / "gates" / TEST)
+    text = (EXAMPLE / "README.md").read_text("utf-8")
+    promised = re.findall(r"^    BELOW=(\S+) pytest +# (refuted|undecided)", text, re.MULTILINE)
+    assert {verdict for _, verdict in promised} == {"refuted", "undecided"}
+    for bound, verdict in promised:
+        assert apeval.judge(run, float(bound)).verdict == verdict
+
+
 def test_an_undecided_gate_fails_in_its_own_way(project: tuple[Path, Any]) -> None:
-    estimate = apeval.load(project[0] / "runs" / "gates" / TEST).result.estimate
-    done = pytest_in(project[0], "--apeval-rejudge", "-v", BELOW=str(1.05 * estimate))
+    """With the bound of the how-to, which shows this very output."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "ci-gate.md").read_text("utf-8")
+    shown = re.search(r"undecided: is the failure probability below (\S+)\?", page)
+    assert shown is not None
+    done = pytest_in(project[0], "--apeval-rejudge", "-v", BELOW=shown[1])
+    assert shown[0] in done.stdout
     assert done.returncode == 1
     assert "1 passed, 1 undecided" in done.stdout
     assert "UNDECIDED" in done.stdout

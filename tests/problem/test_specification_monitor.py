@@ -283,8 +283,10 @@ def test_many_recorded_episodes_at_once() -> None:
     assert np.asarray(found).tolist() == [0.5, -1.0]
     with pytest.raises(ProblemError, match="needs the signal 'x'"):
         calm.robustness()
-    with pytest.raises(ProblemError, match="one length"):
-        apeval.spec("always x < y", x=None, y=None).robustness(x=[1, 2, 3], y=[1, 2])
+    for y in ([1, 2], [1]):  # one moment is no constant: a recording that broke off
+        with pytest.raises(ProblemError, match="one length"):
+            apeval.spec("always x < y", x=None, y=None).robustness(x=[1, 2, 3], y=y)
+    assert apeval.spec("always x < y", x=None, y=None).robustness(x=[1, 2, 3], y=4) == 1.0
 
 
 def test_a_monitor_that_needs_too_much_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,35 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
     assert result.problem == address
     assert 0.0 <= result.interval[0] <= result.estimate <= result.interval[1] <= 1.0
     assert result.episodes == 40
+
+
+PAGE = (EXAMPLES.parent / "docs" / "reference" / "supported.md").read_text("utf-8")
+NAMED = re.findall(r"`(\w+)\.py`((?:, (?:or )?`--set problem\.\w+=\w+`)*)", PAGE)
+VARIANTS = [
+    (name, *setting)
+    for name, settings in NAMED
+    for setting in re.findall(r"problem\.(\w+)=(\w+)", settings)
+]
+
+
+def test_the_table_of_what_is_supported_names_examples_that_exist() -> None:
+    assert len(NAMED) >= 15
+    missing = {name for name, _ in NAMED} - {path.stem for path in EXAMPLES.glob("*.py")}
+    assert not missing
+    forms = {value for name, _, value in VARIANTS if name == "observation_forms"}
+    assert forms == set(module("observation_forms").FORMS)
+
+
+@pytest.mark.parametrize(("name", "key", "value"), VARIANTS)
+def test_every_variant_in_the_table_of_what_is_supported_runs(
+    name: str, key: str, value: str
+) -> None:
+    small: dict[str, Any] = {"num_envs": 4} if name == "vector_pendulum" else {}
+    problem = apeval.make(f"{EXAMPLES / name}.py:problem", **{key: value}, **small)
+    report = apeval.check_problem(problem, episodes=8, seconds=1.0)
+    assert report.ok, str(report)
+    result = apeval.evaluate(problem, "mc", episodes=8, seed=0)
+    assert result.episodes == 8
 
 
 def test_the_mountain_car_is_estimated_right() -> None:

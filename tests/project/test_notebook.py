@@ -83,6 +83,14 @@ def test_names_in_a_card_are_text() -> None:
     assert "alert(1)&lt;/script&gt; more" in html
 
 
+def test_a_list_in_a_card_keeps_its_lines() -> None:
+    indent = " " * 23
+    modes = ["  failure modes        1. low, at", f"{indent}decision 3", f"{indent}2. high"]
+    html = card_of_text("\n".join(["walk", *modes, "  rest                 on"]))
+    for part in ("1. low, at decision 3", "2. high", "on"):
+        assert f">{part}</td>" in html
+
+
 def test_a_comparison_without_failures_is_drawn() -> None:
     pytest.importorskip("matplotlib")
     problem = apeval.make("one-step", beta=7.0)

@@ -132,7 +132,7 @@ def _numbers(result: Result) -> Named:
     for name, answer in (("target", result.target), ("below", result.below)):
         if answer is not None and answer.budget is not None:
             yield f"{name}.budget", answer.budget
-    for name in ("detection_limit", "truth", "monte_carlo_episodes"):
+    for name in ("detection_limit", "truth", "truth_error", "monte_carlo_episodes"):
         if getattr(result, name) is not None:
             yield name, getattr(result, name)
 

@@ -207,11 +207,12 @@ def _conduct(
     answer = _answer(learner, simulation, frozen, explored, asked, [*notes, *differs], opinion)
     truth = asked.problem.known_truth()
     seconds = time.perf_counter() - started
-    known = None if truth is None else truth.value
+    known = (None, 0.0) if truth is None else (truth.value, truth.standard_error)
     memory = asked.problem.policy_memory
     result = Result(
-        **asked.identity(), truth=known, **answer, seconds=seconds, policy_memory=memory
-    )
+        **asked.identity(), truth=known[0], truth_error=known[1], **answer, seconds=seconds,
+        policy_memory=memory,
+    )  # fmt: skip
     if recorder is not None:
         recorder.finish(FinishedRun(result, frozen.sample, frozen.ids, proposal))
     return result

@@ -19,7 +19,7 @@ from apeval.estimate.warnings import ENOUGH_COUNTED
 from apeval.notebook_cards import card_of_text
 from apeval.remedies import Call, Option
 from apeval.run.completed_run import CompletedRun, check_run, same_problem
-from apeval.run.result_text import in_words, line, range_in_words
+from apeval.run.result_text import in_words, known_truth, line, range_in_words
 
 _DISAGREE = 1e-3  # chance of runs that lie so far apart, if all of them are right
 _LOOKS = 5  # extensions that the spent confidence was measured for
@@ -75,6 +75,8 @@ class Merged:
     """False where a warning says that the interval itself may be wrong."""
     warnings: tuple[str, ...]
     """What a reader must know before believing the number."""
+    truth_error: float = 0.0
+    """The standard error of `truth`, where it was counted and is not exact."""
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain data.
@@ -105,8 +107,7 @@ class Merged:
             ),
         ]
         if self.truth is not None:
-            inside = "inside" if lo <= self.truth <= hi else "outside"
-            body.append(line("known truth", f"{self.truth:.3e}, {inside} the interval"))
+            body.append(known_truth(self.truth, self.truth_error, self.interval))
         body.append(
             line(
                 "rests on",
@@ -187,6 +188,7 @@ def merge(
         ess=numbers.ess,
         detection_limit=detection_limit(sample, wanted),
         truth=results[0].truth,
+        truth_error=results[0].truth_error,
         trusted=not serious,
         warnings=tuple(serious + doubts),
     )

@@ -131,6 +131,8 @@ class Result:
     """How the interval was made, by name."""
     second_opinion: SecondOpinion | None = None
     """What another method says, and whether the two agree; None where nobody asked."""
+    truth_error: float = 0.0
+    """The standard error of `truth`, where it was counted and is not exact."""
     policy_memory: bool = False
     """Whether the policy has memory: `view` says what the method saw."""
     curve: tuple[tuple[int, float], ...] = field(default=(), repr=False)

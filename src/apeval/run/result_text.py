@@ -53,8 +53,7 @@ def _headline(result: Result) -> Iterable[str]:
         f"{lo:.3e} … {hi:.3e}{range_in_words(lo, hi)}",
     )
     if result.truth is not None:
-        inside = "inside" if lo <= result.truth <= hi else "outside"
-        yield line("known truth", f"{result.truth:.3e}, {inside} the interval")
+        yield known_truth(result.truth, result.truth_error, result.interval)
     if result.value is not None:
         yield line("learned v(s0)", f"{result.value:.3e}")
     worth = result.monte_carlo_episodes
@@ -63,6 +62,28 @@ def _headline(result: Result) -> Iterable[str]:
             "worth",
             f"about {rounded(worth)} episodes of Monte Carlo, from {result.episodes:,} simulated",
         )
+
+
+def known_truth(truth: float, error: float, interval: tuple[float, float]) -> str:
+    """The line that says where a known truth lies, and how well it is known itself."""
+    value = f"{truth:.3e} ± {error:.1e}" if error else f"{truth:.3e}"
+    return line("known truth", f"{value}, {where_truth_lies(truth, error, interval)}")
+
+
+def where_truth_lies(truth: float, error: float, interval: tuple[float, float]) -> str:
+    """Inside the interval or outside; if the truth was counted, by how many of its own standard
+    errors.
+
+    >>> where_truth_lies(4.0e-3, 8e-4, (4.4e-3, 5.2e-3))
+    'outside the interval by 0.5 of its own standard errors'
+    """
+    lo, hi = interval
+    if lo <= truth <= hi:
+        return "inside the interval"
+    if not error:
+        return "outside the interval"
+    away = max(lo - truth, truth - hi) / error
+    return f"outside the interval by {away:.1f} of its own standard errors"
 
 
 def _answers(result: Result) -> Iterable[str]:

@@ -1,5 +1,6 @@
 """A Stable-Baselines3 policy on CartPole: asked for a block of episodes at once, against one
-observation at a time, taking turns so that other load hits both alike."""
+observation at a time. Both take turns at the same episodes; the quickest turn of each counts, so
+that what else the machine does falls out as far as it comes and goes."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from apeval_bench.registry import ExperimentRequest
 
 _BAR = 4.0
 _TRAINED, _HORIZON = 20_480, 200  # environment steps
-_TURNS, _TURN = 5, 32  # episodes in a turn
+_TURNS, _TURN = 10, 32  # episodes in a turn
 _CASES: dict[str, tuple[DisturbanceSource, int]] = {
     "noise on the observation at every step": (ObservationNoise(std=0.03), 1),
     "noise on the force at every step": (ParameterNoise("force_mag", std=1.0), 1),
@@ -57,17 +58,17 @@ def _problem(policy: Any, disturb: DisturbanceSource) -> Problem:
 
 
 def _rates(problems: list[Problem], hold: int, seed: int) -> list[float]:
-    """Environment steps per second; a decision that ends early counts as a whole one in both."""
+    """Environment steps per second; a decision that ends early counts as a whole one in both. The
+    first turn warms up."""
     runs = [Simulation(it, make_key(seed), Budget(episodes=10**9)) for it in problems]
-    seconds = [0.0] * len(runs)
+    best = [0.0] * len(runs)
     for turn in range(_TURNS + 1):
         for k, simulation in enumerate(runs):
-            if turn == 1:
-                simulation.steps = 0  # the first turn warms up
-            started = time.process_time()
+            before, started = simulation.steps, time.process_time()
             simulation.run(only(Nominal()), _TURN, simulation.episodes)
-            seconds[k] += (time.process_time() - started) if turn else 0.0
-    return [hold * it.steps / s for it, s in zip(runs, seconds, strict=True)]
+            rate = hold * (simulation.steps - before) / (time.process_time() - started)
+            best[k] = max(best[k], rate) if turn else 0.0
+    return best
 
 
 def as_text(rows: list[dict[str, Any]]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apeval.environments import make
+from apeval.errors import ApevalError, unknown
 from apeval.learn.ape_tabular.config import ApeTabularConfig
 from apeval.learn.method import find_method
 from apeval.problem.draws import make_key
@@ -20,8 +21,25 @@ from apeval_bench.registry import ExperimentReport, ExperimentRequest, experimen
 _COMPILED_STEPS, _PLAIN_STEPS = 1_000_000, 10_000
 
 
-@experiment("bench", "speed", "steps per second of learners and simulators", seeds=3)
+@experiment("bench", "speed", "steps per second of learners and simulators", seeds=3, selects=True)
 def speed(request: ExperimentRequest) -> ExperimentReport:
+    """Parts, each measured side by side with what it is compared with; `--rows` names some."""
+    if request.methods or request.held_out:
+        raise ApevalError("speed takes --rows alone: " + ", ".join(_PARTS))
+    for name in request.rows:
+        if name not in _PARTS:
+            raise unknown("row", name, _PARTS)
+    data: dict[str, Any] = {}
+    texts, passed = [], []
+    for name in [name for name in _PARTS if name in (request.rows or _PARTS)]:
+        part = _PARTS[name]
+        data[name] = part.measure(request)
+        texts.append(part.as_text(data[name]))
+        passed.append(part.passed(data[name]))
+    return ExperimentReport(data, "\n\n".join(texts), passed=all(passed))
+
+
+def _tabular(request: ExperimentRequest) -> dict[str, Any]:
     """Tabular learning, compiled and plain, and a whole evaluation."""
     problem = make("minigrid-s1")
     bare = replace(problem, table=None)  # the same problem without its fast path
@@ -55,34 +73,30 @@ def speed(request: ExperimentRequest) -> ExperimentReport:
             {"what": what, "steps": steps, "seconds": seconds, "per_second": steps / seconds}
         )
         request.tick(what, k + 1, len(cases))
-    simulated = [*simulators.intersections(request), simulators.lunarlander(request)]
-    added = ape_speed.measure(request)
-    scalable = scalable_speed.measure(request)
-    policies = policy_speed.measure(request)
-    vectors = vector_speed.measure(request)
-    data = {
+    return {
         "rows": rows,
-        "simulators": simulated,
-        "ape": added,
-        "ape_scalable": scalable,
-        "policies": policies,
-        "vectors": vectors,
         "compiled_over_plain": rows[0]["per_second"] / rows[1]["per_second"],
         "seconds_per_million_tabular_steps": rows[0]["seconds"],
     }
-    parts = (
-        _as_text(data),
-        simulators.as_text(simulated),
-        ape_speed.as_text(added),
-        scalable_speed.as_text(scalable),
-        policy_speed.as_text(policies),
-        vector_speed.as_text(vectors),
-    )
-    quick = all(r["ms_per_decision"] <= r["bar"] for r in added)
-    fast = all(r["ratio"] >= r["bar"] for r in [*simulated, *policies])
-    light = all(r["ratio"] <= r["bar"] for r in vectors if r["bar"] is not None)
-    passed = quick and scalable["passed"] and fast and light
-    return ExperimentReport(data, "\n\n".join(parts), passed=passed)
+
+
+def _simulated(request: ExperimentRequest) -> list[dict[str, Any]]:
+    return [*simulators.intersections(request), simulators.lunarlander(request)]
+
+
+def _at_most(key: str) -> Callable[[Any], bool]:
+    return lambda rows: all(r[key] <= r["bar"] for r in rows if r["bar"] is not None)
+
+
+def _at_least(key: str) -> Callable[[Any], bool]:
+    return lambda rows: all(r[key] >= r["bar"] for r in rows)
+
+
+@dataclass(frozen=True)
+class _Part:
+    measure: Callable[[ExperimentRequest], Any]
+    as_text: Callable[[Any], str]
+    passed: Callable[[Any], bool]
 
 
 def _learn(problem: Problem, steps: int, seed: int) -> None:
@@ -112,3 +126,15 @@ def _as_text(data: dict[str, Any]) -> str:
         f"steps in {data['seconds_per_million_tabular_steps']:.2f} s (best of the repetitions)."
     )
     return "\n".join(lines)
+
+
+_PARTS = {
+    "tabular": _Part(_tabular, _as_text, lambda data: True),
+    "simulators": _Part(_simulated, simulators.as_text, _at_least("ratio")),
+    "ape": _Part(ape_speed.measure, ape_speed.as_text, _at_most("ms_per_decision")),
+    "ape-scalable": _Part(
+        scalable_speed.measure, scalable_speed.as_text, lambda data: bool(data["passed"])
+    ),
+    "policies": _Part(policy_speed.measure, policy_speed.as_text, _at_least("ratio")),
+    "vectors": _Part(vector_speed.measure, vector_speed.as_text, _at_most("ratio")),
+}

@@ -225,9 +225,10 @@ class Specification(FailureEvent):
         if missing:
             raise ProblemError(f"robustness needs the signal '{missing[0]}' over time as well")
         try:
-            rows = np.broadcast_arrays(
-                *(np.asarray(signals[name], np.float64) for name in self.named_signals)
-            )
+            given = [np.asarray(signals[name], np.float64) for name in self.named_signals]
+            if len({it.shape[-1] for it in given if it.ndim}) > 1:
+                raise ValueError("NumPy would stretch a signal of one moment")
+            rows = np.broadcast_arrays(*given)
         except (TypeError, ValueError):
             raise ProblemError("signals must be numbers over time, all of one length") from None
         shape = rows[0].shape if rows else (1,)

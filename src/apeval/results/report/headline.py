@@ -19,6 +19,7 @@ from apeval.results.report.number_format import (
     span,
 )
 from apeval.results.report.report_data import ReportData
+from apeval.run.result_text import where_truth_lies
 
 
 def title_of(it: ReportData) -> str:
@@ -123,8 +124,10 @@ def _extended(it: ReportData) -> list[Html]:
 def _truth(r: Any, lo: float, hi: float) -> Html | None:
     if r["truth"] is None:
         return None
-    where = "inside" if lo <= r["truth"] <= hi else "outside"
-    return tag("p", f"The known truth, {number(r['truth'])}, lies {where} the interval.")
+    error = r.get("truth_error") or 0.0
+    value = number(r["truth"]) + (f" ± {number(error)}" if error else "")
+    where = where_truth_lies(r["truth"], error, (lo, hi))
+    return tag("p", f"The known truth, {value}, lies {where}.")
 
 
 def _tile(value: str, what: str) -> Html:
