@@ -62,10 +62,31 @@ def model() -> LocalModel:
 
 def test_the_model_knows_what_each_channel_moves(model: LocalModel) -> None:
     x = np.random.default_rng(1).standard_normal((50, 2))
-    ahead, J = model.ahead(x)
+    ahead, J = model.ahead(x), model.moved(x)
     # without noise; what is left is the ridge, of which the waves ask the most
     np.testing.assert_allclose(ahead, x @ A.T, atol=0.02)
     np.testing.assert_allclose(J, np.broadcast_to(B, J.shape), atol=1e-3)
+
+
+def test_a_slope_goes_through_what_is_moved(model: LocalModel) -> None:
+    rng = np.random.default_rng(9)
+    x, slope = rng.standard_normal((50, 2)), rng.standard_normal((50, 2))
+    through = np.einsum("ndf,nf->nd", model.moved(x), slope)
+    np.testing.assert_allclose(model.along(x, slope), through, atol=1e-12)
+
+
+def test_blocks_give_what_the_whole_gives(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = paths(100, 10, follows)
+    whole = fit_potential(model, rows, np.ones(len(rows.t)), TIMES, 1.0)
+    monkeypatch.setattr("apeval.learn.ape.potential._NUMBERS", 500)
+    parts = fit_potential(model, rows, np.ones(len(rows.t)), TIMES, 1.0)
+    assert whole is not None
+    assert parts is not None
+    assert parts.evidence == pytest.approx(whole.evidence, rel=1e-6)
+    mean = whole.potential.mean(rows.x, rows.t)
+    np.testing.assert_allclose(parts.potential.mean(rows.x, rows.t), mean, atol=1e-6)
 
 
 def test_there_is_no_model_of_too_few_decisions_or_no_state() -> None:

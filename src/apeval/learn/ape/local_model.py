@@ -20,7 +20,9 @@ WAVES = 40
 _LENGTH = 0.7  # scaled states over which a function of one component changes
 _SEED = 1  # the frequencies are part of the method, not of a run
 _FARTHEST = 5.0  # scaled states
-_ROWS = 20_000  # decisions that a model is fitted to, at the most about
+_ROWS = 20_000  # decisions that a model is fitted to, at the most about,
+_NUMBERS = 20_000_000  # and numbers of its design, so that memory is bounded with many channels
+_REMEMBERED = 200_000  # states whose answers are kept
 _RIDGE = 1e-6
 
 
@@ -37,7 +39,7 @@ def pairs(f: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(f)
 
 
-Answers = tuple[FloatArray, FloatArray, FloatArray]
+Answers = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +52,39 @@ class LocalModel:
     _last: list[tuple[FloatArray, Answers]] = field(default_factory=list, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_last": []}
+        return {**vars(self), "_last": []}  # states do not travel with a proposal
 
     def answers(self, x: FloatArray) -> Answers:
-        """`ahead`, and the sines of its waves; remembered, because every fit asks for the same."""
-        if not self._last or self._last[0][0] is not x:
-            ahead, J = self.ahead(x)
-            frequency, phase = frequencies(x.shape[1])
-            self._last[:] = [(x, (ahead, J, np.sin(ahead @ frequency + phase)))]
-        return self._last[0][1]
+        """`ahead`, and the sines of its waves, (n, WAVES); remembered, because every fit asks for
+        the same states."""
+        if self._last and self._last[0][0] is x:
+            return self._last[0][1]
+        ahead = self.ahead(x)
+        frequency, phase = frequencies(x.shape[1])
+        found = ahead, np.sin(ahead @ frequency + phase)
+        self._last[:] = [(x, found)] if len(x) <= _REMEMBERED else []
+        return found
 
-    def ahead(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The next state without disturbance, (n, f), and J, (n, d, f)."""
-        drift = x + _basis(x) @ self.A
-        J = np.tensordot(np.column_stack([np.ones(len(x)), x]), self.B, axes=(1, 1))
-        return np.clip(drift, -_FARTHEST, _FARTHEST), J
+    def ahead(self, x: FloatArray) -> FloatArray:
+        """The next state without disturbance, (n, f)."""
+        drift: FloatArray = x + _basis(x) @ self.A
+        return np.clip(drift, -_FARTHEST, _FARTHEST)
+
+    def moved(self, x: FloatArray) -> FloatArray:
+        """J: what each disturbance moves, (n, d, f)."""
+        found: FloatArray = np.tensordot(_with_one(x), self.B, axes=(1, 1))
+        return found
+
+    def along(self, x: FloatArray, slope: FloatArray) -> FloatArray:
+        """Jᵀ slope, (n, d), without J."""
+        d, width, f = self.B.shape
+        through = (slope @ self.B.reshape(d * width, f).T).reshape(len(x), d, width)
+        found: FloatArray = (through @ _with_one(x)[:, :, None])[:, :, 0]
+        return found
+
+
+def _with_one(x: FloatArray) -> FloatArray:
+    return np.column_stack([np.ones(len(x)), x])
 
 
 def _basis(x: FloatArray) -> FloatArray:
@@ -81,12 +101,16 @@ def fit_model(rows: DecisionRows) -> LocalModel | None:
     now = np.flatnonzero(rows.episode[1:] == rows.episode[:-1])
     f, d = rows.x.shape[1], rows.e.shape[1]
     width = 1 + f + f * (f + 1) // 2 + WAVES
-    if f == 0 or len(now) < 2 * (width + d * (1 + f)):
+    columns = width + d * (1 + f)
+    if f == 0 or len(now) < 2 * columns:
         return None
-    now = now[:: max(1, len(now) // _ROWS)]
+    most = min(_ROWS, _NUMBERS // columns)
+    now = now[:: max(1, -(-len(now) // most))]
+    if len(now) < 2 * columns:
+        return None
     x, z = rows.x[now], rows.e[now]
-    one = np.column_stack([np.ones(len(x)), x])
-    R = np.concatenate([_basis(x), (z[:, :, None] * one[:, None, :]).reshape(len(x), -1)], axis=1)
+    pushed = (z[:, :, None] * _with_one(x)[:, None, :]).reshape(len(x), -1)
+    R = np.concatenate([_basis(x), pushed], axis=1)
     G = R.T @ R
     G.flat[:: len(G) + 1] += _RIDGE * len(R)
     found = np.linalg.solve(G, R.T @ (rows.x[now + 1] - x))

@@ -21,7 +21,7 @@ _KNOTS = 5  # of u in time, at equal distances of the logarithm of the time to g
 _FREE = (0.02, 1.0)  # share of the prior that does not hold knots together
 _PENALTIES = 10.0 ** np.arange(-4.0, 3.1, 0.5)
 _LONGEST = 4.0  # standard deviations that a push may have
-_ROWS = 80_000  # equations at a time
+_NUMBERS = 4_000_000  # numbers at a time, so that memory is bounded
 
 
 def hats(times: int) -> FloatArray:
@@ -30,6 +30,12 @@ def hats(times: int) -> FloatArray:
     knots = np.linspace(0.0, left[0], _KNOTS)
     found: FloatArray = np.maximum(0.0, 1.0 - np.abs(left[:, None] - knots) / (knots[1] - knots[0]))
     return found
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    """Rows with so many numbers each, a block at a time."""
+    size = max(1, _NUMBERS // max(width, 1))
+    return [slice(first, first + size) for first in range(0, n, size)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +48,24 @@ class Potential:
 
     def mean(self, x: FloatArray, t: IntArray) -> FloatArray:
         """Jᵀ ∇u, (n, d), no longer than `_LONGEST`."""
-        ahead, J, sine = self.model.answers(x)
-        f = x.shape[1]
-        i, j = pairs(f)
-        theta = self.theta[np.minimum(t + 1, len(self.theta) - 1)]
-        slope = theta[:, :f].copy()
-        for k, (a, b) in enumerate(zip(i, j, strict=True)):
-            slope[:, a] += theta[:, f + k] * ahead[:, b]
-            slope[:, b] += theta[:, f + k] * ahead[:, a]
-        slope -= (theta[:, f + len(i) :] * sine) @ frequencies(f)[0].T
-        push = (J @ slope[:, :, None])[:, :, 0]
+        ahead, sine = self.model.answers(x)
+        push = np.empty((len(x), len(self.model.B)))
+        for at in _blocks(len(x), self.model.B[:, :, 0].size):
+            push[at] = self.model.along(x[at], self._slope(ahead[at], sine[at], t[at]))
         length = np.sqrt((push * push).sum(axis=1, keepdims=True))
         return np.asarray(push * np.minimum(1.0, _LONGEST / np.maximum(length, 1e-12)))
+
+    def _slope(self, ahead: FloatArray, sine: FloatArray, t: IntArray) -> FloatArray:
+        """∇u, (n, f)."""
+        f = ahead.shape[1]
+        i, j = pairs(f)
+        theta = self.theta[np.minimum(t + 1, len(self.theta) - 1)]
+        slope: FloatArray = theta[:, :f].copy()
+        for k, (a, b) in enumerate(zip(i, j, strict=True), f):
+            slope[:, a] += theta[:, k] * ahead[:, b]
+            slope[:, b] += theta[:, k] * ahead[:, a]
+        slope -= (theta[:, f + len(i) :] * sine) @ frequencies(f)[0].T
+        return slope
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,7 +94,7 @@ class FittedPotential:
 
 def _gradients(model: LocalModel, x: FloatArray) -> FloatArray:
     """Jᵀ of every feature's slope, (n, d, features)."""
-    ahead, J = model.ahead(x)
+    ahead, J = model.ahead(x), model.moved(x)
     i, j = pairs(x.shape[1])
     frequency, phase = frequencies(x.shape[1])
     square = J[:, :, i] * ahead[:, None, j] + J[:, :, j] * ahead[:, None, i]
@@ -144,7 +156,8 @@ def _normal_equations(
     interval = np.argmax(hat[rows.t[order] + 1] > 0.0, axis=1)
     for k in np.unique(interval):
         mine = order[interval == k]
-        for at in np.array_split(mine, max(1, -(-len(mine) * rows.e.shape[1] // _ROWS))):
+        for block in _blocks(len(mine), rows.e.shape[1] * F):
+            at = mine[block]
             D = _gradients(model, rows.x[at]).reshape(-1, F)
             z, w = rows.e[at].ravel(), np.repeat(W[at], rows.e.shape[1])
             h = np.repeat(hat[rows.t[at] + 1], rows.e.shape[1], axis=0)
