@@ -16,7 +16,7 @@ from apeval.errors import ApevalError
 from apeval.results.provenance import inputs_hash
 from apeval_bench import attack
 from apeval_bench.attack import folders, kills, lines, sizes, users
-from apeval_bench.attack.command import ran
+from apeval_bench.attack.command import PATIENCE, ran
 from apeval_bench.attack.edits import edits
 from apeval_bench.attack.readings import Answer, Page, judge, only_learning
 from apeval_bench.attack.seals import find_seals, seal
@@ -35,7 +35,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def attacked(part: str, prepared: Path) -> None:
-    cases, outcomes = attack.run_part(part, prepared, [attack.SMALL], seed=0)
+    cases, outcomes = attack.run_part(part, prepared, [sizes.SMALL], seed=0)
     assert [o["seed"] for o in outcomes] == cases
     found = {o["seed"]: o["findings"] for o in outcomes if o["findings"]}
     assert {case: it for case, it in found.items() if case not in OPEN} == {}
@@ -177,7 +177,7 @@ def test_a_resumed_run_that_hangs_is_a_finding_and_busy_machines_get_longer(
     (tmp_path / kills._SECONDS).write_text(f"{10 * kills._QUIET}")
     waited: list[float] = []
 
-    def hangs(words: Any, folder: Path, patience: float = kills.PATIENCE) -> Any:
+    def hangs(words: Any, folder: Path, patience: float = PATIENCE) -> Any:
         waited.append(patience)
         raise subprocess.TimeoutExpired(words, patience)
 
@@ -185,7 +185,7 @@ def test_a_resumed_run_that_hangs_is_a_finding_and_busy_machines_get_longer(
     monkeypatch.setattr(kills, "_stopped", lambda *_: (None, "", "", True))
     outcome = kills.kill("kills:run:SIGINT:0", 0, tmp_path)
     assert [finding["kind"] for finding in outcome["findings"]] == ["hang"]
-    assert waited == [10 * kills.PATIENCE]
+    assert waited == [10 * PATIENCE]
 
 
 def test_a_part_that_is_not_run_anew_stays_in_the_table(
