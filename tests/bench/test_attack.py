@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from apeval.errors import ApevalError
 from apeval.results.provenance import inputs_hash
 from apeval_bench import attack
 from apeval_bench.attack import folders, kills, lines, sizes, users
-from apeval_bench.attack.command import ran
+from apeval_bench.attack.command import PATIENCE, ran
 from apeval_bench.attack.edits import edits
 from apeval_bench.attack.readings import Answer, Page, judge, only_learning
 from apeval_bench.attack.seals import find_seals, seal
@@ -34,7 +35,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def attacked(part: str, prepared: Path) -> None:
-    cases, outcomes = attack.run_part(part, prepared, [attack.SMALL], seed=0)
+    cases, outcomes = attack.run_part(part, prepared, [sizes.SMALL], seed=0)
     assert [o["seed"] for o in outcomes] == cases
     found = {o["seed"]: o["findings"] for o in outcomes if o["findings"]}
     assert {case: it for case, it in found.items() if case not in OPEN} == {}
@@ -169,6 +170,24 @@ def test_a_torn_file_and_a_wrong_number_are_findings(tmp_path: Path) -> None:
     assert [finding["kind"] for finding in it.findings] == ["torn file"]
 
 
+def test_a_resumed_run_that_hangs_is_a_finding_and_busy_machines_get_longer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And no end of the attack. Here all takes ten times as long as on a quiet machine."""
+    (tmp_path / kills._SECONDS).write_text(f"{10 * kills._QUIET}")
+    waited: list[float] = []
+
+    def hangs(words: Any, folder: Path, patience: float = PATIENCE) -> Any:
+        waited.append(patience)
+        raise subprocess.TimeoutExpired(words, patience)
+
+    monkeypatch.setattr(kills, "ran", hangs)
+    monkeypatch.setattr(kills, "_stopped", lambda *_: (None, "", "", True))
+    outcome = kills.kill("kills:run:SIGINT:0", 0, tmp_path)
+    assert [finding["kind"] for finding in outcome["findings"]] == ["hang"]
+    assert waited == [10 * PATIENCE]
+
+
 def test_a_part_that_is_not_run_anew_stays_in_the_table(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -181,6 +200,8 @@ def test_a_part_that_is_not_run_anew_stays_in_the_table(
     second = attack.attack(ExperimentRequest(1, out=tmp_path, rows=("lines:small",)))
     assert [row["part"] for row in second.data["rows"]] == list(attack.PARTS)
     assert all(row["cases"] == len(row["part"]) for row in second.data["rows"])
+    for part in attack.PARTS:  # how each row was made, whatever was run last
+        assert f"| `{part}:small` |" in second.text
 
 
 def test_cases_are_selected_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

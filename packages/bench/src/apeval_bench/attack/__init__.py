@@ -206,12 +206,13 @@ def figures(found: list[dict[str, Any]]) -> dict[str, int]:
 
 def _as_text(data: dict[str, Any]) -> str:
     lines = [
-        f"| attack | size | cases | {' | '.join(KINDS)} | commit |",
+        f"| attack | `--rows` | cases | {' | '.join(KINDS)} | commit |",
         f"|---|---|---|{'---|' * len(KINDS)}---|",
     ]
     for row in data["rows"]:
         counts = " | ".join(f"{row['figures'][name]:,}" for name in KINDS)
-        told = f"{row['what']} | {row['size']} | {row['cases']:,} | {counts} | `{row['commit']}`"
+        made = row["part"] if row["size"] == ALL else f"{row['part']}:{row['size']}"
+        told = f"{row['what']} | `{made}` | {row['cases']:,} | {counts} | `{row['commit']}`"
         lines.append(f"| {told} |")
     lines.append("")
     untold = sum(row["tally"].get(UNTOLD, 0) for row in data["rows"])

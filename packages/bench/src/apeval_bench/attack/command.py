@@ -32,13 +32,27 @@ def environment(**more: str) -> Mapping[str, str]:
     return {**os.environ, **quiet, "MPLBACKEND": "Agg", **more}
 
 
-def ran(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command that came to its end."""
+def ran(
+    arguments: Sequence[str], folder: Path, patience: float = PATIENCE
+) -> subprocess.CompletedProcess[str]:
+    """A command that came to its end.
+
+    Args:
+        arguments: what follows the program's name.
+        folder: where it runs.
+        patience: seconds that it may take.
+
+    Returns:
+        Its exit code and what it said.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer.
+    """
     return subprocess.run(
         [*program(), *arguments],
         cwd=folder,
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=patience,
     )

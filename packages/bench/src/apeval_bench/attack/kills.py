@@ -4,7 +4,8 @@ undisturbed run, bit for bit.
 
 Before its first line a program cannot catch a signal: that is Python's own start. A kill that came
 before the first line was reached is counted by itself. Moments are those of a quiet machine: on a
-busy one, where all takes longer, they are later by as much.
+busy one, where all takes longer, they are later by as much, and a command may take as much longer
+before it counts as hanging.
 """
 
 from __future__ import annotations
@@ -144,29 +145,30 @@ def kill(case: str, seed: int, prepared: Path) -> dict[str, Any]:
     """Start a command, stop it at a random moment, and see what is left."""
     scene_name, way, _ = case.removeprefix("kills:").split(":")
     scene, rng, it = SCENES[scene_name], random.Random(f"{case} {seed}"), Kill(case)
-    moment = rng.uniform(scene.first, scene.within) * _slowness(prepared)
+    slow = _slowness(prepared)
+    moment = rng.uniform(scene.first, scene.within) * slow
     with tempfile.TemporaryDirectory(prefix="apeval-kill-") as name:
         folder, mark = Path(name), uuid.uuid4().hex
         (folder / "own.py").write_text(_SLOW, "utf-8")
         for other in ("done", "done2"):
             (folder / other).symlink_to(prepared / other)
-        code, out, err, reached = _stopped(scene.words, folder, mark, way, moment, it)
+        code, out, err, reached = _stopped(scene.words, folder, mark, way, moment, it, slow)
         before = "" if reached else "before its first line: "
         if code is not None:
             _judge(it, scene, way, code, out, err, reached)
-        _strays(it, mark)
+        _strays(it, mark, slow)
         if scene.file and (folder / scene.file).exists():
             whole(it, folder / scene.file)
         if [path for path in folder.rglob("*.part") if way != "SIGKILL" and reached]:
             it.find("left behind", "a .part file")
         if scene.resumes:
-            _resumed(it, folder, prepared)
+            _resumed(it, folder, prepared, slow)
     it.count(f"{before}{way}")
     return {"seed": case, "answered": 0, "refused": 0, "tally": it.tally, "findings": it.findings}
 
 
 def _stopped(
-    words: list[str], folder: Path, mark: str, way: str, moment: float, it: Kill
+    words: list[str], folder: Path, mark: str, way: str, moment: float, it: Kill, slow: float
 ) -> tuple[int | None, str, str, bool]:
     """Exit code (None: it hung), what it said, and whether its first line was reached in time."""
     mine, its = os.pipe()
@@ -187,12 +189,12 @@ def _stopped(
         os.close(mine)
         _strike(process, way)
         try:
-            code: int | None = process.wait(PATIENCE)
+            code: int | None = process.wait(PATIENCE * slow)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
             code = None
-            it.find("hang", f"still there {PATIENCE:g} s after {way} at {moment:.2f} s")
+            it.find("hang", f"still there {PATIENCE * slow:g} s after {way} at {moment:.2f} s")
         out.seek(0)
         err.seek(0)
         return code, out.read(), err.read(), reached
@@ -231,9 +233,9 @@ def _judge(
     it.count(f"exit code {code}")
 
 
-def _strays(it: Kill, mark: str) -> None:
+def _strays(it: Kill, mark: str, slow: float) -> None:
     """Processes that the command has left behind."""
-    until = time.monotonic() + _GRACE
+    until = time.monotonic() + _GRACE * slow
     while left := _marked(mark):
         if time.monotonic() > until:
             it.find("process left behind", ", ".join(left.values()))
@@ -263,11 +265,15 @@ def whole(it: Kill, path: Path) -> None:
         it.find("torn file", path.name)
 
 
-def _resumed(it: Kill, folder: Path, prepared: Path) -> None:
+def _resumed(it: Kill, folder: Path, prepared: Path, slow: float) -> None:
     """Go on where there is something to go on with; else start over."""
     begun = (folder / "run" / "manifest.json").exists()
     words = ["resume", "run", "--problem", OWN, "--json"] if begun else [*_RUN, "--no-check"]
-    said = ran(words, folder)
+    try:
+        said = ran(words, folder, PATIENCE * slow)
+    except subprocess.TimeoutExpired:
+        it.find("hang", f"still there {PATIENCE * slow:g} s after it began to go on")
+        return
     it.count("resumed" if begun else "started over")
     if said.returncode != 0:
         it.find("not resumed", f"{said.returncode}: {said.stderr}")
