@@ -110,7 +110,7 @@ def test_the_agent_begins_with_constant_speed() -> None:
 
 
 def test_still_air_is_gymnasiums_lander_and_a_gust_pushes_until_it_touches_down() -> None:
-    env, plain = GustyLander(), gymnasium.make("LunarLander-v3")
+    env, plain = GustyLander(dispersed=True), gymnasium.make("LunarLander-v3")
     for seed in range(3):
         seen, expected = env.reset(seed=seed)[0], plain.reset(seed=1)[0]
         plain.unwrapped.np_random = seeding.np_random(seed)[0]  # of the dispersion
@@ -142,6 +142,30 @@ def test_still_air_is_gymnasiums_lander_and_a_gust_pushes_until_it_touches_down(
     assert it.lander.linearVelocity.x == pytest.approx(before, abs=0.1 * pushed)
     env.reset(seed=0)
     assert it.gust == 0.0
+
+
+def test_without_dispersion_gusts_are_all_the_chance_and_the_margin_says_who_fails() -> None:
+    env, rng = GustyLander(), np.random.default_rng(0)
+    ends = []
+    for seed in (1, 2):
+        seen, over = env.reset(seed=seed)[0], False
+        while not over:
+            seen, _, over, *_ = env.step(int(heuristic(env.unwrapped, seen)))
+        ends.append(seen)
+    assert np.array_equal(*ends)
+    kinds = set()
+    for gust in rng.normal(0.0, 12.0, 12):
+        seen, over = env.reset()[0], False
+        while not over:
+            blow(env, np.array([gust]))
+            seen, reward, terminated, truncated, info = env.step(
+                int(heuristic(env.unwrapped, seen))
+            )
+            over = terminated or truncated
+            assert (info["failed"] > 0) == (info["margin"] <= 0.0)
+            assert not info["failed"] or (over and reward < -50.0)
+        kinds.add(info["failed"])
+    assert kinds >= {0, 1}
 
 
 def test_the_kept_lander_goes_on_from_its_own_weights() -> None:

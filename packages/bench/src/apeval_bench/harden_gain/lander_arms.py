@@ -11,33 +11,36 @@ from apeval_bench.harden_gain.lander_env import FRAMES, GustyLander, blow
 from apeval_bench.harden_gain.lander_model import put_into, untrained
 
 SETTINGS: dict[str, Any] = {
-    "gust": 4.0,
-    "hold": 12,
+    "gust": 4.5,
+    "hold": 30,
     "horizon": 120,
-    "steps": 24_576,
+    "steps": 49_152,
     "episodes": 600,
-    "return_episodes": 150,
-    "failure_reward": -100.0,
+    "return_episodes": 300,
+    "failure_reward": 0.0,
 }
-"""Chosen on tuning seeds, so that a seed takes a few minutes."""
+"""Those of the last tuning run (seed 3), in which the adversary's arm was not shown to be better:
+not chosen for success. An arm takes about two minutes of CPU time."""
 GUST_SECONDS = SETTINGS["hold"] * FRAMES / 50.0
 KINDS = ("crash", "away")
 
 
-def failed(obs: Any, env: Any) -> int:
-    """1 for a crash, 2 for a lander that left the field: what costs 100 in the environment."""
-    if abs(float(obs[0])) >= 1.0:
-        return 2
-    return int(env.unwrapped.game_over)
+def _failed(info: Any) -> int:
+    return int(info["failed"])
+
+
+def _margin(info: Any) -> float:
+    return float(info["margin"])
 
 
 def in_gusts(policy: Any) -> Problem:
-    """A gust blows for about a second, then another one does."""
+    """A gust blows for 30 decisions (2.4 s), then another one does."""
     return from_env(
         GustyLander,
         policy=policy,
         disturb=CustomNoise(blow, std=SETTINGS["gust"], hold=SETTINGS["hold"]),
-        fails=failed,
+        fails=_failed,
+        margin=_margin,
         horizon=SETTINGS["horizon"],
         kinds=KINDS,
         name="lander-gusts",

@@ -34,7 +34,7 @@ def untrained(seed: int) -> Any:
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    envs = make_vec_env(GustyLander, ENVS, seed=seed)
+    envs = make_vec_env(GustyLander, ENVS, seed=seed, env_kwargs={"dispersed": True})
     return PPO("MlpPolicy", envs, seed=seed, device="cpu", **PPO_SETTINGS)
 
 

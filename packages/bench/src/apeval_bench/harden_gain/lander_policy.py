@@ -1,5 +1,5 @@
 """A policy that lands in still air, trained once and kept as plain arrays: a network that imitates
-Gymnasium's heuristic, then goes on by PPO.
+Gymnasium's heuristic, then goes on by PPO. The engines have their dispersion there.
 
     python -m apeval_bench.harden_gain.lander_policy --out DIRECTORY
 
@@ -60,7 +60,7 @@ def shown(seed: int, gamma: float) -> tuple[Array, Array, Array]:
     """
     from apeval_paper.environments.lunarlander.box2d import heuristic
 
-    env, rng = GustyLander(), np.random.default_rng(seed)
+    env, rng = GustyLander(dispersed=True), np.random.default_rng(seed)
     seen: list[Any] = []
     done: list[int] = []
     returns: list[float] = []
@@ -121,7 +121,7 @@ def reached(model: Any, episodes: int = _EPISODES) -> dict[str, float]:
     Returns:
         Mean return, number of crashes and mean length.
     """
-    env = GustyLander()
+    env = GustyLander(dispersed=True)
     returns, lengths, crashes = [], [], 0
     for seed in range(_FIRST_SEED, _FIRST_SEED + episodes):
         obs, _ = env.reset(seed=seed)
