@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils import seeding
 from tests.hardening.test_adversarial_env import drift, policy
 
 import apeval
@@ -15,12 +17,15 @@ from apeval.problem.tabular_model import SAFE_END
 from apeval_bench.harden_gain import gain_text, grid_planner
 from apeval_bench.harden_gain.examples import ARMS, EXAMPLES, begin_with
 from apeval_bench.harden_gain.grid_planner import GridMemory, GridPlanner, GridTrainer, believed
+from apeval_bench.harden_gain.lander_env import FRAMES, GustyLander, blow
+from apeval_bench.harden_gain.lander_policy import reached
 from apeval_bench.harden_gain.timed_grid import TURNS, TimedGrid, cells_of, timed_problem
 from apeval_bench.harden_gain.turning_ego import MOST, STEPS, TurningEgo
 from apeval_paper.environments.intersection.columns import CRASHED, SEPARATION, V, Y
 from apeval_paper.environments.intersection.geometry import V1
 from apeval_paper.environments.intersection.highway import reset
 from apeval_paper.environments.intersection.twin import TwinStep
+from apeval_paper.environments.lunarlander.box2d import heuristic
 from apeval_paper.environments.minigrid import P_STAY, rules
 
 
@@ -102,6 +107,75 @@ def test_the_agent_begins_with_constant_speed() -> None:
     model = EXAMPLES["turning"].policy(3)
     seen = TurningEgo().reset()[0]
     assert float(model.predict(seen, deterministic=True)[0][0]) == 0.0
+
+
+def test_still_air_is_gymnasiums_lander_and_a_gust_pushes_until_it_touches_down() -> None:
+    env, plain = GustyLander(dispersed=True), gymnasium.make("LunarLander-v3")
+    for seed in range(3):
+        seen, expected = env.reset(seed=seed)[0], plain.reset(seed=1)[0]
+        plain.unwrapped.np_random = seeding.np_random(seed)[0]  # of the dispersion
+        over = False
+        while not over:
+            assert np.array_equal(seen, expected)
+            action, total = int(heuristic(plain.unwrapped, expected)), 0.0
+            seen, reward, over, *_ = env.step(action)
+            for _ in range(FRAMES):
+                expected, of_frame, there, *_ = plain.step(action)
+                total += float(of_frame)
+                if there:
+                    break
+            assert (reward, over) == (total, there)
+    speeds = {}
+    for gust in (0.0, 3.0):
+        env.reset(seed=0)
+        blow(env, np.array([gust]))
+        env.step(0)
+        it: Any = env.unwrapped
+        speeds[gust] = it.lander.linearVelocity.x
+    frames = FRAMES / 50.0
+    whole = it.lander.mass + sum(leg.mass for leg in it.legs)
+    pushed = 3.0 * frames / whole  # the legs hang on the hull by joints
+    assert speeds[3.0] - speeds[0.0] == pytest.approx(pushed, rel=0.1)
+    it.legs[0].ground_contact = True
+    before = it.lander.linearVelocity.x
+    env.step(0)
+    assert it.lander.linearVelocity.x == pytest.approx(before, abs=0.1 * pushed)
+    env.reset(seed=0)
+    assert it.gust == 0.0
+
+
+def test_without_dispersion_gusts_are_all_the_chance_and_the_margin_says_who_fails() -> None:
+    env, rng = GustyLander(), np.random.default_rng(0)
+    ends = []
+    for seed in (1, 2):
+        seen, over = env.reset(seed=seed)[0], False
+        while not over:
+            seen, _, over, *_ = env.step(int(heuristic(env.unwrapped, seen)))
+        ends.append(seen)
+    assert np.array_equal(*ends)
+    kinds = set()
+    for gust in rng.normal(0.0, 12.0, 12):
+        seen, over = env.reset()[0], False
+        while not over:
+            blow(env, np.array([gust]))
+            seen, reward, terminated, truncated, info = env.step(
+                int(heuristic(env.unwrapped, seen))
+            )
+            over = terminated or truncated
+            assert (info["failed"] > 0) == (info["margin"] <= 0.0)
+            assert not info["failed"] or (over and reward < -50.0)
+        kinds.add(info["failed"])
+    assert kinds >= {0, 1}
+
+
+def test_the_kept_lander_goes_on_from_its_own_weights() -> None:
+    pytest.importorskip("stable_baselines3")
+    model, other = EXAMPLES["lander"].policy(3), EXAMPLES["lander"].policy(4)
+    seen = GustyLander().reset(seed=1)[0]
+    assert model.predict(seen, deterministic=True)[0] == other.predict(seen, deterministic=True)[0]
+    found = reached(model, episodes=20)
+    assert found["mean_return"] > 200.0
+    assert found["crashes"] <= 3
 
 
 def test_all_arms_begin_with_the_same_evaluation(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ from apeval_bench.registry import ExperimentReport, ExperimentRequest, experimen
 
 _DEPENDS_ON = (
     "problem", "adapt", "simulate", "learn", "estimate", "run", "hardening",
-    "apeval_bench/harden_gain/examples.py", "apeval_bench/harden_gain/cartpole_arms.py",
-    "apeval_bench/harden_gain/turning_arms.py", "apeval_bench/harden_gain/turning_ego.py",
-    "apeval_bench/harden_gain/turning_kernel.py",
+    "apeval_bench/harden_gain/examples.py",
 )  # fmt: skip
+"""Of every example; besides it depends on its own files."""
 
 
 @experiment("bench", "harden", "hardening beside two controls", seeds=5, selects=True)
@@ -26,17 +25,17 @@ def harden(request: ExperimentRequest) -> ExperimentReport:
         if name not in EXAMPLES:
             raise unknown("row", name, EXAMPLES)
     chosen = request.rows or tuple(EXAMPLES)
-    cells = [{"problem": name, "seed": seed} for name in chosen for seed in request.all_seeds]
-    found = run_cells("harden", hardened, cells, request, of=_DEPENDS_ON)
     problems = []
     for name in chosen:
+        it = EXAMPLES[name]
+        cells = [{"problem": name, "seed": seed} for seed in request.all_seeds]
+        files = tuple(f"apeval_bench/harden_gain/{file}" for file in it.files)
+        found = run_cells("harden", hardened, cells, request, of=(*_DEPENDS_ON, *files))
         rows = [
             {"seed": cell["seed"], **arm}
             for cell, outcome in zip(cells, found, strict=True)
-            if cell["problem"] == name
             for arm in outcome["arms"]
         ]
-        it = EXAMPLES[name]
         problems.append(
             {
                 "problem": name,

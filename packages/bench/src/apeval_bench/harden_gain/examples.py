@@ -15,7 +15,7 @@ from apeval.hardening.rounds import STATE, Round
 from apeval.problem.problem import Problem
 from apeval.run.threads import one_thread
 from apeval_bench.cells import Cell
-from apeval_bench.harden_gain import cartpole_arms, turning_arms
+from apeval_bench.harden_gain import cartpole_arms, lander_arms, turning_arms
 
 ARMS = (ADVERSARY, NOMINAL, WIDENED)
 _ASKED = ("steps", "rounds", "episodes", "return_episodes", "failure_reward", "share")
@@ -34,6 +34,8 @@ class HardeningExample:
     """Of `harden`, and of the problem."""
     about: str
     """For the table's foot."""
+    files: tuple[str, ...]
+    """Beside this one, that its outcomes depend on."""
 
 
 EXAMPLES = {
@@ -45,6 +47,17 @@ EXAMPLES = {
         f"PPO, {cartpole_arms.SETTINGS['base_steps']:,} steps undisturbed, in gusts of a standard "
         f"deviation of {cartpole_arms.SETTINGS['gust']:g}, failing within "
         f"{cartpole_arms.SETTINGS['horizon']} steps",
+        ("cartpole_arms.py",),
+    ),
+    "lander": HardeningExample(
+        "LunarLander in gusts",
+        lander_arms.trained_in_still_air,
+        lander_arms.in_gusts,
+        lander_arms.SETTINGS,
+        "a network that imitated Gymnasium's heuristic and went on by PPO in still air, in "
+        f"sideways gusts of a standard deviation of {lander_arms.SETTINGS['gust']:g} N, each for "
+        f"{lander_arms.GUST_SECONDS:.2g} s, failing by a crash or by leaving the field",
+        ("lander_arms.py", "lander_env.py", "lander_model.py", "lander-ppo.npz"),
     ),
     "turning": HardeningExample(
         "A left turn whose speed the agent chooses",
@@ -53,6 +66,7 @@ EXAMPLES = {
         turning_arms.SETTINGS,
         "PPO that begins with constant speed, in Int-v1's scene with disturbances of "
         f"{turning_arms.SETTINGS['std']:g} for 0.5",
+        ("turning_arms.py", "turning_ego.py", "turning_kernel.py"),
     ),
 }
 
