@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
 BLOCK = re.compile(r'^```(python|sh)(?: title="([\w.]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DEMO = re.DOTALL | re.MULTILINE
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 MOST = 30  # lines of a user's own code in the tutorial
 
@@ -67,6 +68,25 @@ def test_a_shown_answer_is_the_one_that_comes(
         with contextlib.redirect_stdout(printed):
             command(line, monkeypatch)
     came = printed.getvalue().strip()
+    assert_alike(came, shown)
+
+
+def test_the_readme_shows_what_the_demo_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    found = re.search(r"^`make demo` runs `(apeval [^`]+)`.*?```text\n(.*?)^```$", readme, DEMO)
+    assert found is not None
+    assert found[1] in (DOCS.parent / "Makefile").read_text("utf-8").replace("$(BIN)/", "")
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        command(found[1], monkeypatch)
+    assert_alike(printed.getvalue().strip(), found[2].strip())
+
+
+def assert_alike(came: str, shown: str) -> None:
+    """The same words, and the same numbers to 1 in 1,000."""
     assert NUMBER.sub("#", came) == NUMBER.sub("#", shown)
     assert _numbers(came) == pytest.approx(_numbers(shown), rel=1e-3)
 
