@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import apeval
+from apeval.learn.ape.config import ApeConfig
 from apeval.learn.ape.decision_rows import DecisionRows
+from apeval.learn.ape.delayed_part import DelayedPush
 from apeval.learn.ape.feedback import Feedback, let_wave
+from apeval.learn.ape.learner import ApeLearner
 from apeval.learn.ape.local_model import LocalModel, fit_model
+from apeval.learn.ape.mixture_fit import MixtureFit
 from apeval.learn.ape.potential import Potential, Steered, fit_potential, hats
+from apeval.learn.ape.widened_proposals import Wider
 from apeval.problem.problem import Problem
 
 TIMES = 20
@@ -80,12 +86,10 @@ def test_blocks_give_what_the_whole_gives(
 ) -> None:
     rows = paths(100, 10, follows)
     whole = fit_potential(model, rows, np.ones(len(rows.t)), TIMES, 1.0)
+    mean = whole.potential.mean(rows.x, rows.t)
     monkeypatch.setattr("apeval.learn.ape.potential._NUMBERS", 500)
     parts = fit_potential(model, rows, np.ones(len(rows.t)), TIMES, 1.0)
-    assert whole is not None
-    assert parts is not None
     assert parts.evidence == pytest.approx(whole.evidence, rel=1e-6)
-    mean = whole.potential.mean(rows.x, rows.t)
     np.testing.assert_allclose(parts.potential.mean(rows.x, rows.t), mean, atol=1e-6)
 
 
@@ -104,7 +108,6 @@ def test_hats_share_every_moment() -> None:
 def test_a_push_through_what_is_moved_is_recovered(model: LocalModel) -> None:
     rows = paths(200, 2, follows)
     found = fit_potential(model, rows, np.ones(len(rows.t)), TIMES, 1.0)
-    assert found is not None
     mean = found.potential.mean(rows.x, rows.t)
     # the mean square error of a regression is (parameters)/(equations), here twice that at most
     bound = 2.0 * found.dof / len(rows.t)
@@ -129,16 +132,62 @@ def steered(model: LocalModel) -> Steered:
     return found
 
 
-def test_weights_of_its_own_samples_average_to_one(steered: Steered) -> None:
+@pytest.mark.parametrize("t", [0, 7, TIMES - 1])
+def test_weights_of_its_own_samples_average_to_one(steered: Steered, t: int) -> None:
     rng, n = np.random.default_rng(5), 20_000
-    x = np.tile(rng.standard_normal(2), (n, 1))
+    x, at = np.tile(rng.standard_normal(2), (n, 1)), np.full(n, t)
     for part in (steered, steered.relaxed(0.5), steered.plain()):
-        z = part.draw(x, np.full(n, 7), rng.uniform(size=(n, 3)), None)
+        z = part.draw(x, at, rng.uniform(size=(n, 3)), None)
         here = DecisionRows(
-            z, np.zeros((n, 0)), x, np.full(n, 7), np.arange(n), n, np.zeros((n, 0))
-        )
+            z, np.zeros((n, 0)), x.copy(), at, np.arange(n), n, np.zeros((n, 0))
+        )  # fmt: skip
         weight = np.exp(-part.row_ratio(here))
         assert abs(weight.mean() - 1.0) < 4.0 * weight.std() / np.sqrt(n)
+
+
+def test_begun_later_it_is_what_it_would_be_at_the_start(steered: Steered) -> None:
+    rows = paths(40, 11)
+    late = DelayedPush(steered, TIMES)
+    ratios = []
+    for delay in late.delays:
+        begun = rows.t >= delay
+        after = DecisionRows(
+            rows.e[begun], rows.p[begun], rows.x[begun], rows.t[begun] - delay,
+            rows.episode[begun], rows.n, rows.z_0,
+        )  # fmt: skip
+        ratios.append(after.total(steered.row_ratio(after)))
+    summed = np.logaddexp.reduce(ratios, axis=0) - np.log(len(ratios))
+    np.testing.assert_allclose(late.log_ratio(rows), summed, atol=1e-9)
+
+
+def test_noise_is_no_push(model: LocalModel) -> None:
+    found = [fit_potential(model, paths(12, k), np.ones(12 * TIMES), TIMES, 1.0) for k in range(20)]
+    # empty potentials have no evidence, and are not taken; chance favours a few others a little
+    assert np.median([it.evidence for it in found]) < 0.5
+    assert sum(it.evidence > 3.0 for it in found) <= 2  # odds of 20 to 1
+
+
+def test_levels_go_on_until_failures_can_carry_a_fit() -> None:
+    problem = apeval.make("ar1", steps=30)
+    learner = ApeLearner(problem.blind(), ApeConfig())
+    assert learner._enough == learner.config.target_ess
+    part = Feedback(np.ones((1, 1, 1)), np.zeros(0), np.zeros((0, 0)), 35.0)
+    learner._fit = MixtureFit((part, part), np.array([0.5, 0.5]))
+    assert learner._enough == learner.config.target_ess  # short episodes: no matter what it costs
+    learner._decisions, learner.scene = 30.0, replace(learner.scene, times=30)
+    assert learner._enough == 70.0
+    rows = paths(60, 12)
+    margin = np.linspace(-1.0, 5.0, 60)
+    kind = np.ones(60, np.int64)
+    learner.memory.add_fit(MixtureFit((Wider(1.0),), np.ones(1)))
+    learner.memory.add(rows, kind, margin, {0: 1.0})
+    learner._last_margin = np.linspace(0.5, 5.0, 60)
+    learner._lower_level()
+    assert learner.level > 0.0  # 60 failures are too few for 70 parameters
+    part = Feedback(np.ones((1, 1, 1)), np.zeros(0), np.zeros((0, 0)), 25.0)
+    learner._fit = MixtureFit((part, part), np.array([0.5, 0.5]))
+    learner._lower_level()
+    assert learner.level == 0.0
 
 
 def test_half_of_it_is_half_of_the_push(steered: Steered) -> None:

@@ -50,8 +50,14 @@ class _Delayed(ProposalPart):
         begun = rows.t >= delay
         if not begun.any():
             return np.zeros(rows.n)
-        late = replace(rows, t=np.maximum(rows.t - delay, 0))  # the same states: parts know them
-        return rows.total(np.where(begun, self.part.row_ratio(late), 0.0))
+        if self.part.asks_again:
+            late = replace(rows, t=np.maximum(rows.t - delay, 0))
+            return rows.total(np.where(begun, self.part.row_ratio(late), 0.0))
+        late = DecisionRows(
+            rows.e[begun], rows.p[begun], rows.x[begun], rows.t[begun] - delay,
+            rows.episode[begun], rows.n, rows.z_0,
+        )  # fmt: skip
+        return late.total(self.part.row_ratio(late))
 
     def start_ratio(self, z_0: FloatArray) -> FloatArray:
         return self.part.start_ratio(z_0)

@@ -60,8 +60,10 @@ def let_wave(
     evidence prefers it, a push that follows a potential."""
     W = w[rows.episode]
     fit = regress(rows, W, times, None, True)
-    found = None if model is None else fit_potential(model, rows, W, times, fit.noise)
-    if model is None or found is None or found.evidence <= fit.evidence:
+    if model is None:
+        return _part_of(fit, rows, w, W, times)
+    found = fit_potential(model, rows, W, times, fit.noise)
+    if found.evidence <= max(fit.evidence, 0.0):  # 0: an empty potential explains nothing
         return _part_of(fit, rows, w, W, times)
     it = fit_spread(rows, w, W, rows.e - found.potential.mean(rows.x, rows.t), times)
     return Steered(it.C, it.m_0, it.C_0, found.dof + it.dof, potential=found.potential)

@@ -235,7 +235,7 @@ class ApeLearner(Learner):
         self.scene = find_features(self.problem, join([pilot, explored]))
         self._remember(pilot, {_NOMINAL: 1.0}, only(Nominal()))
         self._remember(explored, {_WIDENED: 1.0}, self._mixture({_WIDENED: 1.0}))
-        if self._beginnings > 1 and self.memory.rows is not None:
+        if self._beginnings > 1 and self._learner.steer and self.memory.rows is not None:
             self._learner = self._learner.knowing(fit_model(self.memory.rows))
         if self._in_steps:
             self._costs = EpisodeCosts(self.course.length, self.course.length, self.course.length)
@@ -434,8 +434,10 @@ class ApeLearner(Learner):
 
     @property
     def _enough(self) -> float:
-        """Failures that a fit can rest on: as many as it has parameters."""
-        dof = 0.0 if self._fit is None else sum(part.dof for part in self._fit.parts)
+        """Failures that a fit can rest on: in long episodes as many as the last one has parameters,
+        at least."""
+        fit = self._fit if self._beginnings > 1 else None
+        dof = 0.0 if fit is None else sum(part.dof for part in fit.parts)
         return max(self.config.target_ess, dof)
 
     def _elites(self) -> BoolArray:

@@ -56,9 +56,10 @@ class LocalModel:
 
     def answers(self, x: FloatArray) -> Answers:
         """`ahead`, and the sines of its waves, (n, WAVES); remembered, because every fit asks for
-        the same states."""
-        if self._last and self._last[0][0] is x:
-            return self._last[0][1]
+        the same states. Arrays of states must not change."""
+        for known, found in tuple(self._last):
+            if known is x:
+                return found
         ahead = self.ahead(x)
         frequency, phase = frequencies(x.shape[1])
         found = ahead, np.sin(ahead @ frequency + phase)
@@ -105,7 +106,8 @@ def fit_model(rows: DecisionRows) -> LocalModel | None:
     if f == 0 or len(now) < 2 * columns:
         return None
     most = min(_ROWS, _NUMBERS // columns)
-    now = now[:: max(1, -(-len(now) // most))]
+    if len(now) > most:  # at random: equal distances could always meet the same moment
+        now = np.sort(np.random.default_rng(_SEED).choice(now, most, replace=False))
     if len(now) < 2 * columns:
         return None
     x, z = rows.x[now], rows.e[now]

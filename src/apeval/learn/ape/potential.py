@@ -4,11 +4,15 @@
 failures have to teach is one scalar function of state and time, instead of an answer of every
 channel; channels that do not move the state are left alone, however many there are. The mean is
 linear in the coefficients of u: the likelihood of failing paths is one linear regression.
+
+Time is that of the bins: where episodes are longer than the last bin says, all that is beyond it
+counts as the end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -74,6 +78,7 @@ class Steered(GaussianPart):
 
     potential: Potential
     eta: float = 1.0
+    asks_again: ClassVar[bool] = True
 
     def mean(self, x: FloatArray, t: IntArray) -> FloatArray:
         return self.eta * self.potential.mean(x, t)
@@ -104,7 +109,7 @@ def _gradients(model: LocalModel, x: FloatArray) -> FloatArray:
 
 def fit_potential(
     model: LocalModel, rows: DecisionRows, W: FloatArray, times: int, noise: float
-) -> FittedPotential | None:
+) -> FittedPotential:
     """The potential under which decisions are likeliest, by evidence.
 
     Args:
@@ -115,7 +120,7 @@ def fit_potential(
         noise: Variance of what a push leaves unexplained.
 
     Returns:
-        The potential; None where there is none to be had.
+        The potential, empty where the evidence asks for nothing.
     """
     hat = hats(times)
     G, g = _normal_equations(model, rows, W, hat)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,6 +23,8 @@ class ProposalPart(ABC):
     """q(e_0, e_1, … | states), known through log q/p."""
 
     persistent: bool = False
+    asks_again: ClassVar[bool] = False
+    """Whether the same states at another time cost less than fewer states."""
     dof: float = 0.0
     """Parameters that the data, not the prior, decided."""
 
