@@ -166,8 +166,9 @@ def test_a_replay_record_that_names_another_failure(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [(("episodes",), 9_999), (("failures",), 7), (("estimate",), 1e-2), (("trusted",), None),
-     (("parts", 0, "estimate"), 1e-2), (("parts", 1, "seed"), 9), (("parts", 0, "share"), 0.3)],
+    [(("problem",), "walk"), (("episodes",), 9_999), (("failures",), 7), (("estimate",), 1e-2),
+     (("trusted",), None), (("parts", 0, "estimate"), 1e-2), (("parts", 1, "seed"), 9),
+     (("parts", 0, "share"), 0.3)],
 )  # fmt: skip
 def test_an_edited_common_answer(path: tuple[Any, ...], value: Any, folder: Path) -> None:
     more = folder.parent / "more"

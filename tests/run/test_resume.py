@@ -258,6 +258,26 @@ def test_a_run_that_extends_another_still_does(command: Any, tmp_path: Path) -> 
     one, other = json.loads(resumed), json.loads(whole)
     assert one["interval"] == other["interval"]
     assert (more / "extended.json").exists()
+    code, shown, _ = command("resume", str(more), "--json")  # complete: what the run printed
+    assert (code, json.loads(shown)) == (0, one)
+
+
+def test_a_run_that_was_stopped_before_its_common_answer_still_gives_it(
+    command: Any, tmp_path: Path
+) -> None:
+    """Its own result alone would be another number."""
+    first, more = tmp_path / "first", tmp_path / "more"
+    problem = apeval.make("walk", top=5)
+    for folder, seed, extends in ((first, 0, []), (more, 1, ["../first"])):
+        recorder = apeval.Recorder(folder, extends=extends)
+        apeval.evaluate(problem, "mc", episodes=900, seed=seed, recorder=recorder)
+    code, shown, _ = command("resume", str(more), "--json")
+    both = apeval.merge([apeval.load(first), apeval.load(more)], extended=True)
+    assert (code, json.loads(shown)["interval"]) == (0, list(both.interval))
+    assert (more / "extended.json").exists()
+    first.rename(tmp_path / "elsewhere")
+    code, shown, _ = command("resume", str(more), "--json")
+    assert (code, json.loads(shown)["trusted"]) == (0, False)
 
 
 def test_a_problem_of_ones_own_is_not_run_on_a_folders_word(command: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from apeval.problem.problem import Problem
 from apeval.results.extension import chain, save_extension
 from apeval.results.folder import Run, load
 from apeval.run.completed_run import CompletedRun, InMemory, differing
-from apeval.run.merge import merge
+from apeval.run.merge import Merged, merge
 from apeval.simulate.identity.identity import differences, identify, in_short
 
 
@@ -50,6 +50,11 @@ def show_extended(
     merged = merge([*earlier, fresh], extended=True)
     if folder is not None:
         save_extension(folder, earlier, merged)
+    show_common(merged, folder, json)
+
+
+def show_common(merged: Merged, folder: Path | None, json: bool) -> None:
+    """The common answer, and where it is."""
     if json:
         print_json(merged.as_json())
         return

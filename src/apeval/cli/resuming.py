@@ -7,12 +7,14 @@ from pathlib import Path
 
 import typer
 
+from apeval.cli.extending import show_common
 from apeval.cli.live_view import live_progress
 from apeval.cli.options import Given
 from apeval.cli.output import note
 from apeval.cli.running import show_result
 from apeval.errors import ApevalError
 from apeval.remedies import in_shell
+from apeval.results.extension import read_extension
 from apeval.results.folder import Run, load
 from apeval.results.inputs import read_inputs
 from apeval.results.manifest import read_state
@@ -27,7 +29,7 @@ def resume_run(
     if not read_state(folder).resumable:
         if not json:
             note(f"the run in {folder} is complete")
-        show_result(load(folder).result, [], None, folder, json)
+        _show_complete(folder, json)
         return
     earlier = _extended(folder)
     with live_progress(quiet=json) as watcher:
@@ -41,6 +43,16 @@ def resume_run(
             **given,
         )
     show_result(result, earlier, None, folder, json)
+
+
+def _show_complete(folder: Path, json: bool) -> None:
+    """What the run printed: of one that extends others their common answer, which is made now where
+    the run was stopped just before that."""
+    run, common = load(folder), read_extension(folder)
+    if common is None:
+        show_result(run.result, _extended(folder), None, folder, json)
+    else:
+        show_common(common, folder, json)
 
 
 def _extended(folder: Path) -> list[Run]:

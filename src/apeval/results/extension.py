@@ -52,7 +52,10 @@ def read_extension(folder: Path) -> Merged | None:
 
 
 def _check_parts(merged: Merged, runs: list[Run], where: Path) -> None:
-    """The runs that are there have the numbers that the common answer says of them."""
+    """The runs that are there have the problem and the numbers that the common answer says of
+    them."""
+    if merged.problem != runs[-1].result.problem:
+        raise damaged(where, f"problem is not that of {runs[-1].path}")
     if len(runs) not in (1, len(merged.parts)):
         raise damaged(where, "it does not list the runs")
     mean = sum(part.share * part.estimate for part in merged.parts)

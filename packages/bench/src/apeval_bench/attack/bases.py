@@ -149,8 +149,8 @@ def _extend(folder: Path) -> None:
     from apeval_bench.attack.command import ran
 
     shutil.rmtree(folder / "extended" / "run")
-    words = ["run", "one-step", "--episodes", "300", "--extend", "extended/other"]
-    said = ran([*words, "--out", "extended/run", "--json"], folder)
+    words = ["run", "one-step", "--episodes", "300", "--extend", "other", "--out", "run"]
+    said = ran([*words, "--json"], folder / "extended")
     if said.returncode != 0:
         raise RuntimeError(f"the base cannot be extended: {said.stderr}")
 

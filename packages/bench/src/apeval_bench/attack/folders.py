@@ -64,6 +64,8 @@ _SMALL = (
     "faults:result.json:unresolved.episodes:x3@show",
     "python:result.json:estimate:x1.5@report",
     "extended:extended.json:estimate:x1.5@show",
+    "extended:extended.json:problem:=walk@resume",
+    "extended:manifest.json:complete:=False:unsealed@resume",
 )
 """The small version: edits of every kind, and the readings to try with each."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -121,8 +122,9 @@ def _result(said: Said) -> Answer:
 
 
 def _object(said: Said) -> Answer:
+    here = f"{Path.cwd()}{os.sep}"  # runs are named as they were typed, or from the root
     try:
-        data = json.loads(said.out)
+        data = json.loads(said.out.replace(here, ""))
     except ValueError:
         return Answer(said.out, why="no JSON")
     numbers = {k: v for k, v in data.items() if k not in _UNIMPORTANT}
