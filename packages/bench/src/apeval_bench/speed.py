@@ -93,7 +93,7 @@ def _at_least(key: str) -> Callable[[Any], bool]:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SpeedPart:
     measure: Callable[[ExperimentRequest], Any]
     as_text: Callable[[Any], str]
     passed: Callable[[Any], bool]
@@ -129,12 +129,12 @@ def _as_text(data: dict[str, Any]) -> str:
 
 
 _PARTS = {
-    "tabular": _Part(_tabular, _as_text, lambda data: True),
-    "simulators": _Part(_simulated, simulators.as_text, _at_least("ratio")),
-    "ape": _Part(ape_speed.measure, ape_speed.as_text, _at_most("ms_per_decision")),
-    "ape-scalable": _Part(
+    "tabular": _SpeedPart(_tabular, _as_text, lambda data: True),
+    "simulators": _SpeedPart(_simulated, simulators.as_text, _at_least("ratio")),
+    "ape": _SpeedPart(ape_speed.measure, ape_speed.as_text, _at_most("ms_per_decision")),
+    "ape-scalable": _SpeedPart(
         scalable_speed.measure, scalable_speed.as_text, lambda data: bool(data["passed"])
     ),
-    "policies": _Part(policy_speed.measure, policy_speed.as_text, _at_least("ratio")),
-    "vectors": _Part(vector_speed.measure, vector_speed.as_text, _at_most("ratio")),
+    "policies": _SpeedPart(policy_speed.measure, policy_speed.as_text, _at_least("ratio")),
+    "vectors": _SpeedPart(vector_speed.measure, vector_speed.as_text, _at_most("ratio")),
 }
