@@ -18,7 +18,7 @@ def test_rows_name_parts_and_each_part_is_judged_by_its_bars(
     for ratio, passed in ((3.9, False), (4.0, True)):
         row = {"what": "x", "one": 1.0, "together": ratio, "ratio": ratio, "bar": 4.0}
         part = speed._PARTS["policies"]
-        kept = speed._Part(lambda request, row=row: [row], part.as_text, part.passed)  # type: ignore[misc]
+        kept = speed._SpeedPart(lambda request, row=row: [row], part.as_text, part.passed)  # type: ignore[misc]
         monkeypatch.setitem(speed._PARTS, "policies", kept)
         report = speed.speed(ExperimentRequest(1, rows=("policies",)))
         assert report.data == {"policies": [row]}
